@@ -1,0 +1,72 @@
+"""The layers of the packages: who may import whom, and what may pull in a heavy library."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# mpedu by layer, lowest first; a module imports only from its own layer's earlier names or above.
+ORDER = [
+    "faults",
+    "schedule",
+    "validate",
+    "families",
+    "simulate",
+    "cost",
+    "layout",
+    "plot",
+    "doctor",
+]
+LAYER_0 = ["faults", "schedule", "validate", "families", "simulate", "cost"]
+MODULES = sorted((ROOT / "mpedu").glob("*.py")) + sorted((ROOT / "autograder").rglob("*.py"))
+
+
+def imported(path):
+    """Every module that a file imports anywhere, as dotted names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the layer"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_module_of_mpedu_has_its_place_in_the_order():
+    assert {path.stem for path in (ROOT / "mpedu").glob("*.py")} - {"__init__"} == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_module_imports_only_what_stands_before_it(name):
+    below = {f"mpedu.{other}" for other in ORDER[ORDER.index(name) :]}
+    assert not below & set(imported(ROOT / "mpedu" / f"{name}.py"))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "mpedu").glob("*.py")), ids=lambda p: p.stem)
+def test_mpedu_knows_nothing_of_the_autograder(path):
+    assert not [name for name in imported(path) if name.split(".")[0] == "autograder"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.stem}.{p.stem}")
+def test_matplotlib_is_imported_in_plot_only(path):
+    draws = [name for name in imported(path) if name.split(".")[0] == "matplotlib"]
+    assert not draws or path == ROOT / "mpedu/plot.py"
+
+
+def test_layer_0_loads_neither_torch_nor_matplotlib():
+    names = ", ".join(f"mpedu.{name}" for name in [*LAYER_0, "plot", "doctor"])
+    code = f"import sys, {names}; print([m for m in ('torch', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_checks_banks_and_oracle_stay_out_of_the_worker():
+    allowed = {"protocol", "worker"}
+    for name in allowed:
+        ours = {m.split(".")[1] for m in imported(ROOT / f"autograder/{name}.py") if "autograder." in m}
+        assert ours <= allowed, name
