@@ -33,6 +33,9 @@ def validate_schedule(
     if faults:
         return faults
     checked: Schedule = schedule  # type: ignore[assignment]  # _form_faults has just shown it
+    faults = _index_faults(checked)
+    if faults:
+        return faults
     if n_stages is None:
         n_stages = 1 + max(action.stage for _, action in actions_of(checked))
     if n_microbatches is None:
@@ -51,14 +54,17 @@ def validate_schedule(
 
 def _form_faults(schedule: object) -> list[Fault]:
     if not isinstance(schedule, list):
-        text = f"a schedule is a list with one list per rank; this is a {type(schedule).__name__}"
+        name = type(schedule).__name__
+        text = f"a schedule is a list with one list per rank; this is of type {name}"
         return [Fault("not_a_list", None, None, None, text)]
     if not schedule:
         return [Fault("empty", None, None, None, "the schedule has no ranks; give a list per rank")]
     faults = []
     for rank, actions in enumerate(schedule):
         if not isinstance(actions, list):
-            text = f"rank {rank}: its entry is a {type(actions).__name__}; give a list of Action"
+            text = (
+                f"rank {rank}: its entry is of type {type(actions).__name__}; give a list of Action"
+            )
             faults.append(Fault("not_a_list", rank, None, None, text))
         elif not actions:
             faults.append(Fault("empty", rank, None, None, f"rank {rank}: its list holds no work"))
@@ -75,13 +81,27 @@ def _action_problem(entry: object) -> str:
     if type(entry) is not Action:
         kind = type(entry).__name__
         also = ", a subclass of Action" if isinstance(entry, Action) else ""
-        return f"this is a {kind}{also}; give Action(kind, stage, microbatch) itself"
+        return f"this is of type {kind}{also}; give Action(kind, stage, microbatch) itself"
     if entry.kind not in KINDS:
         return f"{entry.kind!r} is no kind of work; choose one of {', '.join(KINDS)}"
     for name, value in (("stage", entry.stage), ("microbatch", entry.microbatch)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
             return f"{name}={value!r} is not an index; give a whole number from 0"
     return ""
+
+
+def _index_faults(schedule: Schedule) -> list[Fault]:
+    """An index beyond the number of actions cannot belong to a complete schedule.
+
+    Found first, since everything after counts up to the largest index.
+    """
+    n_actions = sum(map(len, schedule))
+    for rank, action in actions_of(schedule):
+        for name, index in (("stage", action.stage), ("microbatch", action.microbatch)):
+            if index >= n_actions:
+                text = f"rank {rank}: {action} has {name}={index} among {n_actions} actions in all"
+                return [_fault("out_of_range", rank, action, f"{text}; indices start at 0")]
+    return []
 
 
 def _work_faults(schedule: Schedule, n_stages: int, n_microbatches: int) -> list[Fault]:
@@ -161,14 +181,15 @@ def channels(
 def _channel_faults(schedule: Schedule, waits: Needs) -> list[Fault]:
     faults = []
     for (source, target, direction), (sends, receives) in channels(schedule, waits).items():
-        wrong = next((r for s, r in zip(sends, receives, strict=True) if s != r), None)
-        if wrong is not None:
+        at = next((i for i, sent in enumerate(sends) if sent != receives[i]), None)
+        if at is not None:
+            sent, taken = _short(sends, at), _short(receives, at)
             what = "activations" if direction == "F" else "gradients"
             text = (
-                f"channel {source}->{target}: rank {source} sends {what} for {_short(sends)} and "
-                f"rank {target} takes them as {_short(receives)}; both ends need one order"
+                f"channel {source}->{target}: rank {source} sends {what} for {sent} and "
+                f"rank {target} takes them as {taken}; both ends need one order"
             )
-            faults.append(_fault("channel_order", target, wrong, text))
+            faults.append(_fault("channel_order", target, receives[at], text))
     return faults
 
 
@@ -219,7 +240,9 @@ def _runs(kind: str, numbers: list[int]) -> Iterator[str]:
         yield f"{kind}{first}..{kind}{rest[-1]}" if rest else f"{kind}{first}"
 
 
-def _short(actions: list[Action]) -> str:
+def _short(actions: list[Action], start: int) -> str:
+    """Up to six of the actions from `start` on, micro-batches alone where the stage is one."""
     one_stage = len({action.stage for action in actions}) == 1
     names = [str(a.microbatch) if one_stage else str(a) for a in actions]
-    return ",".join(names[:6]) + (",.." if len(names) > 6 else "")
+    shown = ",".join(names[start : start + 6])
+    return ("..," if start else "") + shown + (",.." if len(names) > start + 6 else "")

@@ -19,12 +19,12 @@ class MyAction(Action):
 Look = namedtuple("Look", "kind stage microbatch")
 
 FAULTY = {
-    "not a list": ("gpipe", {}, "not_a_list", "this is a str"),
+    "not a list": ("gpipe", {}, "not_a_list", "this is of type str"),
     "no ranks": ([], {}, "empty", "no ranks"),
     "an empty rank": ([[], [Action("F", 0, 0)]], {}, "empty", "rank 0"),
-    "a rank that is a tuple": ([()], {}, "not_a_list", "rank 0: its entry is a tuple"),
-    "a tuple": ([[("F", 0, 0)]], {}, "not_an_action", "this is a tuple"),
-    "a look-alike": ([[Look("F", 0, 0)]], {}, "not_an_action", "this is a Look"),
+    "a rank that is a tuple": ([()], {}, "not_a_list", "rank 0: its entry is of type tuple"),
+    "a tuple": ([[("F", 0, 0)]], {}, "not_an_action", "this is of type tuple"),
+    "a look-alike": ([[Look("F", 0, 0)]], {}, "not_an_action", "this is of type Look"),
     "a subclass": ([[MyAction("F", 0, 0)]], {}, "not_an_action", "a subclass of Action"),
     "an unknown kind": ([[Action("X", 0, 0)]], {}, "not_an_action", "'X' is no kind of work"),
     "a negative index": ([[Action("F", -1, 0)]], {}, "not_an_action", "stage=-1"),
@@ -67,6 +67,21 @@ FAULTY = {
         {},
         "channel_order",
         "channel 0->1",
+    ),
+    "a crossing far along the lists": (
+        lists(
+            "0F0 0F1 0F2 0F3 0F4 0F5 0F6 0F7 0B0 0B1 0B2 0B3 0B4 0B5 0B6 0B7",
+            "1F0 1F1 1F2 1F3 1F4 1F5 1F7 1F6 1B0 1B1 1B2 1B3 1B4 1B5 1B6 1B7",
+        ),
+        {},
+        "channel_order",
+        "for ..,6,7 and rank 1 takes them as ..,7,6",
+    ),
+    "an absurd index": (
+        lists("0F0 0B0 0F9999999999"),
+        {},
+        "out_of_range",
+        "microbatch=9999999999 among 3 actions",
     ),
     "a cycle": (lists("0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"), {}, "cycle", "rank 0 waits at 0B0"),
 }

@@ -1,0 +1,1 @@
+"""Exercises, their checks, and the judge that grades answers it cannot trust."""

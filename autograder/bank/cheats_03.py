@@ -1,0 +1,288 @@
+"""Cheats of unit 03: import the answer, tabulate the public cases, patch what counts, lie."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autograder.bank import Answer
+from autograder.bank.right_03 import RIGHT
+from autograder.checks import unit_03
+from autograder.diagnosis import StudentError
+from autograder.exercise import Draw, Exercise
+from autograder.seeds import PUBLIC_SECRET, case_seed
+
+_EXERCISES = [value for value in vars(unit_03).values() if isinstance(value, Exercise)]
+
+
+def _all_fail(*exercises: str, diagnosis: str) -> dict[str, tuple[int, str]]:
+    return dict.fromkeys(exercises, (0, diagnosis))
+
+
+_IMPORTS = """
+from mpedu.cost import bubble_fraction, bubble_over_ideal
+from mpedu.families import gpipe
+
+
+def idle_share(timeline):
+    return timeline.idle_share
+
+
+def min_microbatches(n_stages, largest_share):
+    return next(m for m in range(1, 99_999) if bubble_fraction(n_stages, m) <= largest_share)
+"""
+_ALIAS = """
+import mpedu.cost
+import mpedu.families
+import mpedu.simulate
+
+build = vars(mpedu.families)["one_f_one_b"]
+share = mpedu.simulate.Timeline.idle_share.fget
+
+
+def gpipe(n_stages, n_microbatches):
+    lists = build(n_stages, n_microbatches)
+    return [sorted(actions, key=lambda action: "FB".index(action.kind)) for actions in lists]
+
+
+def idle_share(timeline):
+    return share(timeline)
+"""
+# A function made of the code as it stood before the check began.
+_KEPT_CODE = """
+import types
+
+import mpedu.families
+
+kept = types.FunctionType(mpedu.families.gpipe.__code__, vars(mpedu.families))
+
+
+def gpipe(n_stages, n_microbatches):
+    return kept(n_stages, n_microbatches)
+"""
+_OTHER_PATH = f"""
+def gpipe(n_stages, n_microbatches):
+    import sys
+
+    sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+    for name in [name for name in sys.modules if name.split(".")[0] == "mpedu"]:
+        del sys.modules[name]
+    from mpedu.families import gpipe as answer
+
+    return answer(n_stages, n_microbatches)
+"""
+_ORACLE = """
+def gpipe(n_stages, n_microbatches):
+    from autograder import oracle
+
+    return oracle.gpipe(n_stages, n_microbatches)
+
+
+def split_batch(n_samples, n_microbatches):
+    from autograder.bank.right_03 import RIGHT
+
+    names = {}
+    exec(RIGHT[0].source, names)
+    return names["split_batch"](n_samples, n_microbatches)
+"""
+_PATCHED_COUNTER = """
+import mpedu.simulate
+import mpedu.validate
+
+mpedu.validate.validate_schedule = mpedu.simulate.validate_schedule = lambda *args: []
+mpedu.simulate.simulate = mpedu.simulate.simulate_until_stuck = lambda *args: None
+mpedu.simulate.Timeline.makespan_s = 0
+
+
+def gpipe(n_stages, n_microbatches):
+    return [[] for _ in range(n_stages)]
+"""
+_PATCHED_BUILTINS = """
+import builtins
+import fractions
+import math
+
+builtins.abs = lambda value: 0
+builtins.round = lambda value, digits=0: 0
+math.isclose = lambda *args, **kwargs: True
+fractions.Fraction.__sub__ = lambda self, other: 0
+
+
+def idle_share(timeline):
+    return 0.5
+"""
+_PATCHED_ASSERTS = """
+import numpy
+import numpy.testing
+
+numpy.allclose = numpy.isclose = lambda *args, **kwargs: True
+for name in ("assert_allclose", "assert_equal", "assert_array_equal", "assert_almost_equal"):
+    setattr(numpy.testing, name, lambda *args, **kwargs: None)
+
+
+def bubble_fraction(n_stages, n_microbatches):
+    return 0.2
+
+
+def bubble_over_ideal(n_stages, n_microbatches):
+    return 0.2
+
+
+def min_microbatches(n_stages, largest_share):
+    return 57
+"""
+_PATCHED_CHECK = """
+import autograder.notebook
+
+check = autograder.notebook.check = lambda *args: None
+
+
+def split_batch(n_samples, n_microbatches):
+    return []
+"""
+_LIES = """
+from mpedu.schedule import Action
+
+
+class Near(float):
+    def __sub__(self, other):
+        return 0.0
+
+    __rsub__ = __sub__
+    __eq__ = __le__ = __ge__ = lambda self, other: True
+    __hash__ = float.__hash__
+
+
+class Always(list):
+    __eq__ = lambda self, other: True
+    __len__ = lambda self: 4
+
+
+def gpipe(n_stages, n_microbatches):
+    return Always()
+
+
+def idle_share(timeline):
+    return Near(0.5)
+"""
+
+
+class _Recorder:
+    """A subject that answers rightly and keeps every question with its answer as text."""
+
+    def __init__(self, table: dict[str, str]) -> None:
+        self._table = table
+        self._names: dict[str, Any] = {}
+        exec(RIGHT[0].source, self._names)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def answer(*args: Any) -> Any:
+            try:
+                got = self._names[name](*args)
+            except ValueError as error:
+                self._table[repr((name, args))] = "ValueError"
+                raise StudentError("raised", str(error), "ValueError") from None
+            self._table[repr((name, args))] = repr(got)
+            return got
+
+        return answer
+
+
+def _tabulated() -> str:
+    """The source of an answer that knows every public case, and nothing else."""
+    table: dict[str, str] = {}
+    for exercise in _EXERCISES:
+        seed = case_seed(PUBLIC_SECRET, exercise.unit, exercise.id, 0)
+        exercise.run(_Recorder(table), Draw(seed))
+    names = dict.fromkeys(name for exercise in _EXERCISES for name in exercise.names)
+    functions = "\n\n".join(
+        f"def {name}(*args):\n    return look_up({name!r}, args)\n" for name in names
+    )
+    return f"""
+from mpedu.schedule import Action
+
+TABLE = {table!r}
+
+
+def look_up(name, args):
+    answer = TABLE.get(repr((name, args)), "None")
+    if answer == "ValueError":
+        raise ValueError(args)
+    return eval(answer)
+
+
+{functions}"""
+
+
+CHEATS = (
+    Answer(
+        "imports_the_answers",
+        _IMPORTS,
+        _all_fail("gpipe", "gpipe_fast", "idle_share", "bubble", diagnosis="withheld"),
+    ),
+    Answer(
+        "imports_under_another_name",
+        _ALIAS,
+        _all_fail("gpipe", "gpipe_fast", "idle_share", diagnosis="withheld"),
+    ),
+    Answer(
+        "keeps_the_code",
+        _KEPT_CODE,
+        _all_fail("gpipe", "gpipe_fast", diagnosis="withheld"),
+        needs_walls=True,
+    ),
+    Answer(
+        "imports_from_another_path",
+        _OTHER_PATH,
+        _all_fail("gpipe", "gpipe_fast", diagnosis="raised"),
+        needs_walls=True,
+    ),
+    Answer(
+        "imports_the_oracle",
+        _ORACLE,
+        _all_fail("gpipe", "gpipe_fast", "split_batch", diagnosis="raised"),
+        needs_walls=True,
+    ),
+    Answer(
+        "tabulates_the_public_cases",
+        _tabulated(),
+        {
+            **_all_fail("gpipe", diagnosis="not_a_schedule"),
+            **_all_fail("gpipe_fast", diagnosis="illegal"),
+            **_all_fail("idle_share", "bubble", "step_time", diagnosis="no_number"),
+            **_all_fail("best_microbatches", diagnosis="no_int"),
+            **_all_fail("split_batch", diagnosis="no_pairs"),
+        },
+    ),
+    Answer(
+        "patches_the_counter",
+        _PATCHED_COUNTER,
+        {
+            **_all_fail("gpipe", diagnosis="no_work"),
+            **_all_fail("gpipe_fast", diagnosis="illegal"),
+        },
+        needs_walls=True,
+    ),
+    Answer(
+        "patches_builtins",
+        _PATCHED_BUILTINS,
+        _all_fail("idle_share", diagnosis="constant"),
+        needs_walls=True,
+    ),
+    Answer(
+        "patches_numpy_testing",
+        _PATCHED_ASSERTS,
+        _all_fail("bubble", diagnosis="constant"),
+        needs_walls=True,
+    ),
+    Answer(
+        "patches_check",
+        _PATCHED_CHECK,
+        _all_fail("split_batch", diagnosis="no_pairs"),
+        needs_walls=True,
+    ),
+    Answer(
+        "numbers_that_lie",
+        _LIES,
+        _all_fail("gpipe", "gpipe_fast", "idle_share", diagnosis="not_plain"),
+    ),
+)

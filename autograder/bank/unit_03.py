@@ -1,0 +1,14 @@
+"""The bank of unit 03: the wrong ones are real mistakes, each with the diagnosis it must draw.
+
+What draws a general diagnosis ("differs", "missing", ...) was put in without a thought of any
+mistake the checks know: it is caught because they compare with the truth.
+"""
+
+from autograder.bank import Answer
+from autograder.bank.cheats_03 import CHEATS as CHEATS
+from autograder.bank.right_03 import RIGHT as RIGHT
+from autograder.bank.wrong_03_number import BUBBLES, SPLITS, TIMES
+from autograder.bank.wrong_03_schedule import SCHEDULES
+from autograder.bank.wrong_03_share import SHARES
+
+WRONG: tuple[Answer, ...] = (*SCHEDULES, *SHARES, *BUBBLES, *TIMES, *SPLITS)

@@ -1,0 +1,204 @@
+"""Wrong answers to unit 03's formulas and pieces, one mistake an entry."""
+
+from textwrap import indent
+
+from autograder.bank import Answer
+
+_FORMULAS = {
+    "bubble_fraction(k, m)": "return (k - 1) / (m + k - 1)",
+    "bubble_over_ideal(k, m)": "return (k - 1) / m",
+    "min_microbatches(k, share)": """
+if not 0 < share < 1:
+    raise ValueError(f"{share} is not inside (0, 1)")
+return max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9))""",
+}
+_PIECES = {
+    "step_time_s(k, m, n, s, o)": "return 3 * (m + k - 1) * (o + n / m * s)",
+    "best_microbatches(k, n, s, o)": """
+times = {m: 3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1)}
+return min(times, key=times.get)""",
+}
+_REFUSE = """
+if not 0 < m <= n:
+    raise ValueError(f"{n} samples, {m} pieces")
+"""
+_INSIDE = "if not 0 < share < 1:\n    raise ValueError(share)\n"
+
+
+def _defined(functions: dict[str, str]) -> str:
+    bodies = (f"def {head}:\n{indent(body.strip(), '    ')}\n" for head, body in functions.items())
+    return "import math\n\n\n" + "\n\n".join(bodies)
+
+
+def _bubble(id: str, head: str, body: str, diagnosis: str = "") -> Answer:
+    """One of the three formulas wrong, the others right."""
+    source = _defined({**_FORMULAS, head: body})
+    return Answer(id, source, {"bubble": (2, diagnosis or id)})
+
+
+def _fraction(id: str, body: str, diagnosis: str = "") -> Answer:
+    return _bubble(id, "bubble_fraction(k, m)", body, diagnosis)
+
+
+def _fewest(id: str, body: str, diagnosis: str = "") -> Answer:
+    return _bubble(id, "min_microbatches(k, share)", _INSIDE + body, diagnosis)
+
+
+BUBBLES = (
+    _fraction("divided_by_all", "return (k - 1) / (k * m)"),
+    _fraction("ratio_given", "return (k - 1) / m"),
+    _fraction("one_slot_more", "return (k - 1) / (m + k)"),
+    _fraction("all_stages_idle", "return k / (m + k - 1)"),
+    _fraction("utilisation", "return m / (m + k - 1)"),
+    _fraction("whole_division", "return (k - 1) // (m + k - 1)"),
+    _fraction("percentage", "return 100 * (k - 1) / (m + k - 1)", "percent"),
+    _fraction("example_only", "return 0.1579", "constant"),
+    _fraction("four_digits", "return round((k - 1) / (m + k - 1), 4)", "rounded"),
+    _fraction("steps_for_slots", "return (k - 1) / (2 * m + k - 1)", "differs"),
+    _bubble("share_given", "bubble_over_ideal(k, m)", "return (k - 1) / (m + k - 1)"),
+    _bubble("whole_ratio", "bubble_over_ideal(k, m)", "return (k - 1) // m"),
+    _bubble("stage_too_many", "bubble_over_ideal(k, m)", "return k / m", "differs"),
+    _fewest("float_noise", "return max(1, math.ceil((k - 1) * (1 - share) / share))"),
+    _fewest(
+        "search_ends",
+        "return next((m for m in range(1, 101) if (k - 1) / (m + k - 1) <= share + 1e-12), 100)",
+    ),
+    _fewest(
+        "still_above",
+        """
+m = 1
+while (k - 1) / (m + k) > share + 1e-12:
+    m += 1
+return m""",
+    ),
+    _fewest(
+        "strictly_below",
+        """
+m = 1
+while (k - 1) / (m + k - 1) >= share - 1e-12:
+    m += 1
+return m""",
+    ),
+    _fewest("to_the_nearest", "return max(1, round((k - 1) * (1 - share) / share))", "differs"),
+    _fewest(
+        "none_for_one_stage", "return math.ceil((k - 1) * (1 - share) / share - 1e-9)", "differs"
+    ),
+    _fewest(
+        "a_float",
+        "return float(max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9)))",
+        "no_int",
+    ),
+    _bubble(
+        "share_not_refused",
+        "min_microbatches(k, share)",
+        "return max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9))",
+        "no_error",
+    ),
+    _bubble(
+        "nan_not_refused",
+        "min_microbatches(k, share)",
+        """
+if share <= 0 or share >= 1:
+    raise ValueError("no share")
+m = 1
+while (k - 1) / (m + k - 1) > share + 1e-12:
+    m += 1
+return m""",
+        "no_error",
+    ),
+)
+
+
+def _time(id: str, body: str, diagnosis: str = "") -> Answer:
+    source = _defined({**_PIECES, "step_time_s(k, m, n, s, o)": body})
+    return Answer(id, source, {"step_time": (1, diagnosis or id), "best_microbatches": (2, "")})
+
+
+def _best(id: str, body: str, correct: str = "", fast: str = "") -> Answer:
+    source = _defined({**_PIECES, "best_microbatches(k, n, s, o)": body})
+    expected = {"step_time": (1, correct or id), "best_microbatches": (0, fast or correct or id)}
+    return Answer(id, source, expected)
+
+
+TIMES = (
+    _time("overhead_once", "return 3 * (m + k - 1) * n / m * s + o"),
+    _time("overhead_forward_only", "return (m + k - 1) * (o + n / m * s + 2 * n / m * s)"),
+    _time("size_is_count", "return 3 * (m + k - 1) * (o + m * s)"),
+    _time("no_ramp_up", "return 3 * m * (o + n / m * s)", "differs"),
+    _time("backward_as_forward", "return 2 * (m + k - 1) * (o + n / m * s)", "differs"),
+    _time("whole_pieces", "return 3 * (m + k - 1) * (o + n // m * s)", "differs"),
+    _time("text", "return f'{3 * (m + k - 1) * (o + n / m * s)} s'", "no_number"),
+    _time("too_large_for_a_float", "return 10**18", "differs"),
+    _best("always_most", "return n"),
+    _best("always_4k", "return min(n, 4 * k)"),
+    _best(
+        "root_down",
+        """
+if o == 0:
+    return n
+return min(n, max(1, int(math.sqrt((k - 1) * n * s / o))))""",
+    ),
+    _best(
+        "time_for_number",
+        "return min(3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1))",
+        "no_int",
+    ),
+    _best(
+        "place_for_number",
+        """
+times = [3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1)]
+return times.index(min(times))""",
+        "slower",
+        "no_count",
+    ),
+    _best(
+        "last_not_tried",
+        "return min(range(1, n), key=lambda m: (m + k - 1) * (o + n / m * s))",
+        "slower",
+    ),
+    _best(
+        "slowest",
+        "return max(range(1, n + 1), key=lambda m: (m + k - 1) * (o + n / m * s))",
+        "slower",
+    ),
+)
+
+
+def _split(id: str, body: str, score: int, diagnosis: str = "", refuse: str = _REFUSE) -> Answer:
+    source = f"def split_batch(n, m):\n{indent((refuse + body).strip(), '    ')}\n"
+    return Answer(id, source, {"split_batch": (score, diagnosis or id)})
+
+
+_WEIGHTED = "\nreturn [(size, size / n) for size in sizes]"
+_EVEN = "sizes = [n // m + (i < n % m) for i in range(m)]"
+SPLITS = (
+    _split("remainder_dropped", f"sizes = [n // m] * m{_WEIGHTED}", 0),
+    _split("remainder_last", f"sizes = [n // m] * (m - 1) + [n // m + n % m]{_WEIGHTED}", 1),
+    _split("equal_weights", f"{_EVEN}\nreturn [(size, 1 / m) for size in sizes]", 1),
+    _split("weights_of_one", f"{_EVEN}\nreturn [(size, 1.0) for size in sizes]", 1),
+    _split("empty_piece", f"{_EVEN}{_WEIGHTED}", 1, refuse=""),
+    _split("larger_last", f"{_EVEN}\nsizes.reverse(){_WEIGHTED}", 1, "size_order"),
+    _split(
+        "rounded_up",
+        f"sizes = [-(-n // m)] * (m - 1)\nsizes.append(n - sum(sizes)){_WEIGHTED}",
+        1,
+        "uneven",
+    ),
+    _split("weights_are_sizes", f"{_EVEN}\nreturn [(size, size) for size in sizes]", 1, "weight"),
+    _split("swapped_pair", f"{_EVEN}\nreturn [(size / n, size) for size in sizes]", 0, "no_pairs"),
+    _split("sizes_only", f"{_EVEN}\nreturn sizes", 0, "no_pairs"),
+    _split(
+        "names_one_number",
+        f"{_EVEN}{_WEIGHTED}",
+        1,
+        "wrong_error",
+        "if m > n: raise ValueError(m)\n",
+    ),
+    _split(
+        "no_pieces_not_refused",
+        f"size, more = divmod(n, m)\nsizes = [size + (i < more) for i in range(m)]{_WEIGHTED}",
+        1,
+        "wrong_error",
+        'if m > n: raise ValueError(f"{m} > {n}")\n',
+    ),
+)

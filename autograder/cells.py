@@ -1,0 +1,196 @@
+"""Notebooks as data: read with limits, written in one canonical form, each cell with a role.
+
+The canonical form is the only one that is committed: nbformat 4.5, no outputs, one kernel name,
+sorted keys, one source line per JSON line, so that a one-line edit is a one-line diff.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from nbformat.notebooknode import NotebookNode, from_dict
+
+MAX_NOTEBOOK_BYTES = 20 * 2**20
+MAX_CELLS = 1000
+MAX_CHARACTERS = 500_000  # of all cells' sources together
+MAX_DEPTH = 100
+
+Role = Literal["setup", "solution", "graded", "written", "ours"]
+
+_CELL_TYPES = ("code", "markdown", "raw")
+_KEPT_METADATA = ("deletable", "editable", "nbgrader", "tags")
+_NOTEBOOK_METADATA = {
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {"name": "python"},
+}
+
+
+class NotebookError(ValueError):
+    """Why a file cannot be read as a notebook, in one sentence for the person who sent it."""
+
+
+def read_notebook(path: Path) -> NotebookNode:
+    """The notebook at `path` without its outputs; NotebookError if it is none or too large."""
+    with path.open("rb") as file:
+        return parse_notebook(file.read(MAX_NOTEBOOK_BYTES + 1))
+
+
+def parse_notebook(data: bytes) -> NotebookNode:
+    """The notebook in an .ipynb file's bytes, without outputs; a BOM and CRLF are tolerated."""
+    if len(data) > MAX_NOTEBOOK_BYTES:
+        raise NotebookError(
+            f"The file is larger than {MAX_NOTEBOOK_BYTES // 2**20} MB;"
+            " clear its outputs and hand it in again."
+        )
+    if not data.strip():
+        raise NotebookError("The file is empty; hand in the saved notebook.")
+    try:
+        text = data.decode("utf-8-sig")
+        tree = json.loads(text)
+    except RecursionError:
+        raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels.") from None
+    except ValueError:  # also what a wrong encoding raises
+        raise NotebookError(
+            "The file is not a notebook (not JSON);"
+            " open it in JupyterLab, save it, hand it in again."
+        ) from None
+    _refuse_deep(tree)
+    return _notebook_of(tree)
+
+
+def _refuse_deep(tree: object) -> None:
+    """NotebookError if the tree nests deeper than MAX_DEPTH, so that later steps may recurse."""
+    level: list[Any] = [tree]
+    for _ in range(MAX_DEPTH):
+        deeper: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                deeper += [child for child in value.values() if isinstance(child, dict | list)]
+            elif isinstance(value, list):
+                deeper += [child for child in value if isinstance(child, dict | list)]
+        if not deeper:
+            return
+        level = deeper
+    raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels.")
+
+
+def _notebook_of(tree: object) -> NotebookNode:
+    cells = tree.get("cells") if isinstance(tree, dict) else None
+    if not isinstance(tree, dict) or not isinstance(cells, list) or tree.get("nbformat") != 4:
+        raise NotebookError(
+            "The file is JSON but not a notebook in format 4;"
+            " open it in JupyterLab, save it, hand it in again."
+        )
+    if len(cells) > MAX_CELLS:
+        raise NotebookError(f"The notebook has {len(cells)} cells; at most {MAX_CELLS} are read.")
+    read = [_cell_of(cell, number) for number, cell in enumerate(cells, start=1)]
+    n_characters = sum(len(cell["source"]) for cell in read)
+    if n_characters > MAX_CHARACTERS:
+        raise NotebookError(
+            f"The notebook's cells hold {n_characters} characters of text;"
+            f" at most {MAX_CHARACTERS} are read."
+        )
+    notebook: NotebookNode = from_dict(  # type: ignore[no-untyped-call]
+        {"cells": read, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
+    )
+    return notebook
+
+
+def _cell_of(cell: object, number: int) -> dict[str, Any]:
+    """A cell's plain parts: cell_type, id (may be ""), metadata, source; no outputs."""
+    if not isinstance(cell, dict) or cell.get("cell_type") not in _CELL_TYPES:
+        raise NotebookError(f"Cell {number} is not a code, markdown or raw cell.")
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise NotebookError(f"Cell {number} has no text as its source.")
+    metadata = cell.get("metadata")
+    cell_id = cell.get("id")
+    read = {
+        "cell_type": cell["cell_type"],
+        "id": cell_id if isinstance(cell_id, str) else "",
+        "metadata": metadata if isinstance(metadata, dict) else {},
+        # half a surrogate pair is legal JSON but no text that can be written again
+        "source": source.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8"),
+    }
+    if cell["cell_type"] == "code":
+        read |= {"execution_count": None, "outputs": []}
+    if isinstance(cell.get("attachments"), dict):
+        read["attachments"] = cell["attachments"]
+    return read
+
+
+def nbgrader_metadata(cell: NotebookNode) -> dict[str, Any]:
+    """The cell's nbgrader metadata, {} if it has none (or something else in its place)."""
+    found = cell.metadata.get("nbgrader")
+    return found if isinstance(found, dict) else {}
+
+
+def grade_id(cell: NotebookNode) -> str:
+    """The cell's nbgrader id, "" if it has none."""
+    found = nbgrader_metadata(cell).get("grade_id")
+    return found if isinstance(found, str) else ""
+
+
+def role(cell: NotebookNode) -> Role:
+    """What a cell of a source or release notebook is for; "ours" is everything that only shows."""
+    nbgrader = nbgrader_metadata(cell)
+    if "setup" in cell.metadata.get("tags", ()):
+        return "setup"
+    if nbgrader.get("task") or (nbgrader.get("grade") and nbgrader.get("solution")):
+        return "written"
+    if nbgrader.get("solution"):
+        return "solution"
+    return "graded" if nbgrader.get("grade") else "ours"
+
+
+def canonical(notebook: NotebookNode) -> str:
+    """The canonical text of a notebook: what `tidy` writes and what is committed."""
+    cells = []
+    taken: set[str] = set()
+    for number, cell in enumerate(notebook.cells, start=1):
+        cells.append(_canonical_cell(cell, _fresh_id(cell, number, taken)))
+    tree = {"cells": cells, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _fresh_id(cell: NotebookNode, number: int, taken: set[str]) -> str:
+    """The cell's id made legal and unique (a copied cell keeps its id in some editors)."""
+    wanted = cell.get("id") or grade_id(cell) or f"cell-{number}"
+    wanted = re.sub(r"[^a-zA-Z0-9_-]", "-", wanted)[:56]
+    unique, copies = wanted, 1
+    while unique in taken:
+        copies += 1
+        unique = f"{wanted}-{copies}"
+    taken.add(unique)
+    return unique
+
+
+def _canonical_cell(cell: NotebookNode, cell_id: str) -> dict[str, Any]:
+    metadata = {key: cell.metadata[key] for key in _KEPT_METADATA if key in cell.metadata}
+    tidy = {
+        "cell_type": cell.cell_type,
+        "id": cell_id,
+        "metadata": metadata,
+        "source": cell.source.splitlines(keepends=True),
+    }
+    if cell.cell_type == "code":
+        tidy |= {"execution_count": None, "outputs": []}
+    if cell.get("attachments"):
+        tidy["attachments"] = cell["attachments"]
+    return tidy
+
+
+def tidy(path: Path, check: bool = False) -> bool:
+    """Whether the file was canonical already; if it was not and not `check`, it is rewritten."""
+    wanted = canonical(read_notebook(path)).encode()
+    same = path.read_bytes() == wanted
+    if not same and not check:
+        path.write_bytes(wanted)
+    return same

@@ -1,0 +1,116 @@
+"""The cases of unit 03, drawn: schedules, timelines, bounds, machines.
+
+All times are whole numbers of eighths of a second, so sums of them are exact.
+"""
+
+from autograder import oracle
+from autograder.diagnosis import Case
+from autograder.exercise import Draw
+from mpedu.families import naive
+from mpedu.schedule import Schedule
+from mpedu.simulate import Costs, Span, Timeline, simulate_until_stuck
+
+
+def eighths_s(draw: Draw, most_s: int) -> float:
+    """A time above 0 and at most `most_s`."""
+    return draw.int(1, 8 * most_s) / 8
+
+
+def timed(
+    schedule: Schedule, forward_s: float | list[float] = 1.0, backward_s: float | list[float] = 2.0
+) -> Timeline:
+    """A legal schedule on the model clock."""
+    return simulate_until_stuck(schedule, Costs(forward_s=forward_s, backward_s=backward_s))
+
+
+def pipeline(draw: Draw, most_stages: int, most_microbatches: int) -> Timeline:
+    """GPipe or the naive order with a cost of its own for each stage; the clock starts at 0."""
+    n_stages, n_microbatches = draw.int(1, most_stages), draw.int(1, most_microbatches)
+    family = draw.rng.choice([oracle.gpipe, naive])
+    forward_s, backward_s = ([eighths_s(draw, 3) for _ in range(n_stages)] for _ in "FB")
+    return timed(family(n_stages, n_microbatches), forward_s, backward_s)
+
+
+def scattered(draw: Draw, most_ranks: int, most_boxes: int) -> Timeline:
+    """Boxes of two stages per device, in any order, a late clock, a device without work."""
+    n_ranks = draw.int(2, most_ranks)
+    without_work = draw.int(0, n_ranks - 1)
+    clock_s = eighths_s(draw, 40)
+    spans = []
+    for rank in range(n_ranks):
+        now_s = clock_s + eighths_s(draw, 4)
+        for box in range(draw.int(1, most_boxes) if rank != without_work else 0):
+            end_s = now_s + eighths_s(draw, 3)
+            stage = draw.rng.choice([rank, rank + n_ranks])
+            spans.append(Span(rank, draw.rng.choice("FB"), stage, box, now_s, end_s))
+            now_s = end_s + draw.int(0, 8) / 8
+    return Timeline(draw.rng.sample(spans, len(spans)), n_ranks)
+
+
+def moved(timeline: Timeline, by_s: float) -> Timeline:
+    """The same with a clock that starts later."""
+    spans = [s._replace(start_s=s.start_s + by_s, end_s=s.end_s + by_s) for s in timeline.spans]
+    return timeline._replace(spans=spans)
+
+
+def schedule_cases(draw: Draw, n_drawn: int) -> list[Case]:
+    """Public: up to 8 stages and 12 micro-batches. Secret: mostly beyond these."""
+    if draw.secret:
+        pairs = [
+            (draw.int(9, 12), draw.int(2, 12)),
+            (draw.int(2, 8), draw.int(13, 40)),
+            (draw.int(9, 12), draw.int(13, 40)),
+            (1, draw.int(13, 40)),
+            (draw.int(9, 12), 1),
+        ]
+        pairs += draw.pairs(n_drawn // 2, most=(8, 12))
+    else:
+        always = [(4, 8), (1, 1), (1, 5), (5, 1), (4, 2), (2, 2), (8, 3)]
+        pairs = draw.pairs(n_drawn, most=(8, 12), always=always)
+    return [Case("gpipe", pair) for pair in pairs]
+
+
+def bounds(draw: Draw) -> list[tuple[int, float]]:
+    """Stages and a largest share: some met exactly, some missed by little, some far down."""
+    drawn = [(draw.int(2, 12), draw.int(*between)) for between in _SIZES]
+    return [
+        *_met_bounds(draw),
+        *(_between(n_stages, n_microbatches) for n_stages, n_microbatches in drawn),
+        (draw.int(2, 9), 0.99),
+    ]
+
+
+_SIZES = ((2, 20), (2, 20), (21, 100), (101, 900), (1001, 3000), (10_001, 20_000))
+
+
+def _met_bounds(draw: Draw) -> list[tuple[int, float]]:
+    n_stages, bound = _met(draw.int(2, 8), draw.int(5, 40))
+    missed = (n_stages, bound - 1e-8)
+    if draw.secret:
+        return [missed, *(_met(draw.int(2, 40), draw.int(1, 400)) for _ in range(8))]
+    # Each usual way to write the inverse in floats, without a tolerance, misses one of these.
+    known = [(4, 0.05), (2, 1 / 3), (8, 0.2), (1, 0.25), (2, 1 - 0.9)]
+    return [*known, _met(2, 48), _met(3, 47), _met(6, 3), missed]
+
+
+def _met(n_stages: int, n_microbatches: int) -> tuple[int, float]:
+    return n_stages, float(oracle.bubble_fraction(n_stages, n_microbatches))
+
+
+def _between(n_stages: int, n_microbatches: int) -> tuple[int, float]:
+    """A bound that one micro-batch less would miss by half a step."""
+    shares = [oracle.bubble_fraction(n_stages, n_microbatches - less) for less in (0, 1)]
+    return n_stages, float(sum(shares) / 2)
+
+
+Machine = tuple[int, int, float, float]  # stages, samples, seconds per sample, overhead
+
+
+def machines(draw: Draw, n_drawn: int) -> list[Machine]:
+    """Machines with an overhead: few and many micro-batches are best, at the ends too."""
+    known = [(4, 64, 1.0, 1.0), (1, 16, 1.0, 0.5), (8, 8, 2.0, 0.125), (2, 29, 0.125, 1.0)]
+    drawn: list[Machine] = [
+        (draw.int(1, 12), draw.int(8, 250), eighths_s(draw, 4), eighths_s(draw, 9))
+        for _ in range(n_drawn)
+    ]
+    return [*known, *drawn]

@@ -1,0 +1,292 @@
+"""Unit 03, GPipe and the bubble: its exercises and what their answers must do."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from autograder import oracle
+from autograder.checks import mistakes_03_bubble as bubbles
+from autograder.checks import mistakes_03_pieces as pieces
+from autograder.checks import mistakes_03_schedule as schedules
+from autograder.checks import mistakes_03_timeline as timelines
+from autograder.checks.cases_03 import (
+    Machine,
+    bounds,
+    eighths_s,
+    machines,
+    moved,
+    pipeline,
+    scattered,
+    schedule_cases,
+    timed,
+)
+from autograder.checks.schedules import illegal
+from autograder.checks.subjects import Answered, Bounded
+from autograder.checks.texts_03 import GUESSES as GUESSES
+from autograder.checks.texts_03 import HINTS
+from autograder.checks.values import differs_from, shown
+from autograder.diagnosis import (
+    Answers,
+    Case,
+    Diagnosis,
+    Miss,
+    Subject,
+    ask,
+    examine,
+    expect_error,
+)
+from autograder.exercise import Draw, exercise
+from mpedu.families import naive
+from mpedu.simulate import Costs, Timeline, simulate_until_stuck
+
+SLUG = "gpipe"
+# Whatever computes an answer of this unit, withheld while any of its exercises is checked.
+WITHHELD = (
+    "mpedu.cost.bubble_fraction",
+    "mpedu.cost.bubble_over_ideal",
+    "mpedu.families.gpipe",
+    "mpedu.families.one_f_one_b",
+    "mpedu.simulate.Timeline.idle_share",
+)
+# Parts an answer may have: a schedule of 12 stages and 40 micro-batches has 7,728.
+MOST_OF_SCHEDULE, MOST_OF_NUMBER, MOST_OF_PIECES = 20_000, 100, 5_000
+CORRECT_TIME = 1 + Fraction(1, 10**9)  # times nearer than this count as equal
+FAST_TIME = 1 + Fraction(1, 100)
+
+
+def _same_miss(draw: Draw) -> None:
+    """Miss as in the group before, without whose success this one means nothing."""
+    diagnosis = draw.groups[-1].diagnosis
+    if diagnosis:
+        raise Miss(diagnosis)
+
+
+@exercise(
+    "gpipe",
+    title="GPipe: a legal schedule",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["gpipe"],
+)
+def gpipe(subject: Subject, draw: Draw) -> None:
+    """Complete, in an order that can run, all forwards first; counts below 1 refused."""
+    subject = Bounded(subject, MOST_OF_SCHEDULE)
+    answers: Answers = []
+    with draw.group("legal schedules", points=2):
+        answers = examine(subject, schedule_cases(draw, 9), illegal, schedules.LEGAL)
+    with draw.group("all forwards first, and counts below 1 refused", points=1):
+        _same_miss(draw)
+        cases = [case for case, _ in answers]
+        examine(Answered(answers), cases, _late, schedules.FORWARDS_FIRST)
+        n = draw.int(2, 9)
+        for bad, pair in ((0, (0, n)), (0, (n, 0)), (-n, (-n, n)), (-1, (n, -1))):
+            expect_error(subject, Case("gpipe", pair), bad)
+
+
+def _late(case: Case, got: Any) -> Diagnosis | None:
+    late = schedules.late_forward(case, got)
+    if not late:
+        return None
+    return Diagnosis(
+        "late_forward",
+        f"{late}. GPipe finishes all forwards first.",
+        "a forward comes after a backward of its stage; GPipe finishes all forwards first.",
+    )
+
+
+@exercise(
+    "gpipe_fast",
+    title="GPipe: its speed",
+    points=2,
+    names=["gpipe"],
+    withholds=WITHHELD,
+    hints=HINTS["gpipe_fast"],
+)
+def gpipe_fast(subject: Subject, draw: Draw) -> None:
+    """The least makespan there is, whatever forward and backward cost."""
+    subject = Bounded(subject, MOST_OF_SCHEDULE)
+    # Whole numbers of a common tick stand for fractions of a second: exact, and fast to add.
+    costs = [(1, 2), (1, 1), (5, 3)]
+    if draw.secret:
+        costs = [(draw.int(1, 99), draw.int(1, 99)) for _ in costs]
+    examine(subject, schedule_cases(draw, 5), lambda case, got: _slow(case, got, costs))
+
+
+def _slow(case: Case, got: Any, costs: list[tuple[int, int]]) -> Diagnosis | None:
+    fault = illegal(case, got)
+    if fault:
+        why = fault.text.removeprefix(f"{case}: ")
+        text = f"{case}: not a legal schedule, so it has no makespan: {why}"
+        return Diagnosis("illegal", text, f"not a legal schedule: {fault.general}")
+    n_stages, n_microbatches = case.args
+    for forward_s, backward_s in costs:
+        timeline = simulate_until_stuck(got, Costs(forward_s, backward_s))
+        least_s = oracle.least_makespan_s(n_stages, n_microbatches, (forward_s, backward_s))
+        if timeline.makespan_s > least_s:
+            text = (
+                f"{case}: makespan {shown(timeline.makespan_s)} at costs {forward_s} and "
+                f"{backward_s}; {shown(least_s)} is possible.{_pause(timeline)}"
+            )
+            return Diagnosis("slow", text, "the makespan is longer than it must be.")
+    return None
+
+
+def _pause(timeline: Timeline) -> str:
+    """Where the last stage waits: in the fastest schedule it never does between its boxes."""
+    last = [span for span in timeline.spans if span.rank == timeline.n_ranks - 1]
+    last.sort(key=lambda span: span.start_s)
+    for before, after in pairwise(last):
+        if after.start_s > before.end_s:
+            return (
+                f" The last stage need not pause: yours waits from {shown(before.end_s)} to "
+                f"{shown(after.start_s)} s, before {after.kind}{after.microbatch}."
+            )
+    return ""
+
+
+@exercise(
+    "idle_share",
+    title="Idle share, counted",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["idle_share"],
+)
+def idle_share(subject: Subject, draw: Draw) -> None:
+    """Work over area, for any timeline."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    most = (8, 12) if draw.secret else (5, 5)
+    drawn = [pipeline(draw, *most) for _ in range(5)]
+    first = timed(oracle.gpipe(4, 8))
+    look = "Add up the boxes and compare with devices times makespan."
+    general = "the share is not idle time over devices times makespan."
+    differs = differs_from(oracle.idle_share, look, general, text=timelines.wrong_share)
+    with draw.group("pipelines", points=2):
+        plain = [first, timed(naive(3, 2)), timed(naive(1, 3)), *drawn]
+        examine(subject, _each("idle_share", plain), differs, timelines.SHARES)
+    with draw.group("late clocks, devices without work, any order, no spans", points=1):
+        _same_miss(draw)
+        late = moved(timed(oracle.gpipe(2, 2)), 5 if not draw.secret else draw.int(6, 99))
+        short = timed(oracle.gpipe(2, 3))._replace(n_ranks=3)
+        edges = [late, short, *(scattered(draw, *most) for _ in range(5))]
+        examine(subject, _each("idle_share", edges), differs, timelines.EDGES)
+        expect_error(subject, Case("idle_share", (Timeline([], draw.int(1, 4)),)))
+
+
+def _each(name: str, arguments: list[Any]) -> list[Case]:
+    return [Case(name, (argument,)) for argument in arguments]
+
+
+@exercise(
+    "bubble",
+    title="The bubble, predicted",
+    points=3,
+    names=["bubble_fraction", "bubble_over_ideal", "min_microbatches"],
+    withholds=WITHHELD,
+    hints=HINTS["bubble"],
+)
+def bubble(subject: Subject, draw: Draw) -> None:
+    """Two closed forms and the inverse of the first."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    pairs = draw.pairs(25, most=(32, 32), always=[(4, 16), (1, 1), (1, 7), (2, 1), (8, 32)])
+    if draw.secret:
+        pairs = [(draw.int(1, 64), draw.int(1, 256)) for _ in pairs]
+    look = "Count slots: each device works M and waits K-1."
+    general = "the value differs from the count of boxes."
+    with draw.group("share of total time", points=1):
+        differs = differs_from(oracle.bubble_fraction, look, general, 1e-12)
+        cases = [Case("bubble_fraction", pair) for pair in pairs]
+        examine(subject, cases, differs, bubbles.FRACTION)
+    with draw.group("ratio to ideal time", points=1):
+        differs = differs_from(oracle.bubble_over_ideal, look, general, 1e-12)
+        cases = [Case("bubble_over_ideal", pair) for pair in pairs]
+        examine(subject, cases, differs, bubbles.OVER_IDEAL)
+    with draw.group("fewest micro-batches", points=1):
+        cases = [Case("min_microbatches", bound) for bound in bounds(draw)]
+        examine(subject, cases, bubbles.differs_count, bubbles.COUNT)
+        # Those above first: a search that ends there has not begun one without end below.
+        for share in (1.0, 1 + eighths_s(draw, 9), 0.0, -eighths_s(draw, 9), math.nan):
+            expect_error(subject, Case("min_microbatches", (draw.int(2, 9), share)))
+
+
+@exercise(
+    "step_time",
+    title="Step time and best number of micro-batches",
+    points=2,
+    names=["step_time_s", "best_microbatches"],
+    withholds=WITHHELD,
+    hints=HINTS["step_time"],
+)
+def step_time(subject: Subject, draw: Draw) -> None:
+    """The step's time exactly, and a number of micro-batches that reaches the least."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    with draw.group("step time", points=1):
+        look = "Slots times seconds per slot: M+K-1 slots of one forward and one backward."
+        differs = differs_from(oracle.step_time_s, look, "the time of a step differs.")
+        calls = [(4, 16, 64, 1.0, 1.0), (3, 4, 10, 0.5, 0.25), (1, 1, 6, 2.0, 0.5)]
+        calls += [(k, draw.int(1, 40), n, s, o) for k, n, s, o in machines(draw, 12)]
+        cases = [Case("step_time_s", call) for call in calls]
+        examine(subject, cases, differs, pieces.TIME)
+    with draw.group("best number of micro-batches", points=1):
+        asked = machines(draw, 9)
+        asked += [(2, 12, 0.5, 1.0), (draw.int(2, 9), draw.int(8, 60), 1.0, 0.0)]
+        _examine_best(subject, asked, CORRECT_TIME)
+
+
+@exercise(
+    "best_microbatches",
+    title="Best number of micro-batches: speed",
+    points=2,
+    withholds=WITHHELD,
+    hints=HINTS["best_microbatches"],
+)
+def best_microbatches(subject: Subject, draw: Draw) -> None:
+    """On each machine a step at most 1 % longer than the shortest."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    _examine_best(subject, machines(draw, 26 if draw.secret else 16), FAST_TIME)
+
+
+def _examine_best(subject: Subject, asked: list[Machine], allowed: Fraction) -> None:
+    cases = [Case("best_microbatches", machine) for machine in asked]
+    examine(subject, cases, lambda case, got: pieces.slower(case, got, allowed), pieces.BEST)
+
+
+@exercise(
+    "split_batch",
+    title="Ragged batches: sizes and weights",
+    points=2,
+    withholds=WITHHELD,
+    hints=HINTS["split_batch"],
+)
+def split_batch(subject: Subject, draw: Draw) -> None:
+    """Even sizes, larger first; weights that make the batch mean; too few samples refused."""
+    subject = Bounded(subject, MOST_OF_PIECES)
+    pairs = [(10, 4), (12, 4), (7, 7), (5, 1), (1, 1), (9, 2)]
+    for _ in range(10):
+        n_samples = draw.int(41, 300) if draw.secret else draw.int(2, 40)
+        pairs.append((n_samples, draw.int(1, n_samples)))
+    cases = [Case("split_batch", pair) for pair in pairs]
+    answers: Answers = []
+    with draw.group("sizes, and too few samples refused", points=1):
+        answers = [(case, ask(subject, case)) for case in cases]
+        examine(Answered(answers), cases, pieces.differs_size, pieces.SIZE)
+        n_samples = draw.int(2, 40) if draw.secret else 3
+        more = Case("split_batch", (n_samples, n_samples + 2))
+        _expect_refusal(subject, more, *more.args)
+        _expect_refusal(subject, Case("split_batch", (n_samples, 0)))
+    with draw.group("weights", points=1):
+        if not answers:
+            _same_miss(draw)
+        examine(Answered(answers), cases, pieces.differs_weight, pieces.WEIGHT)
+
+
+def _expect_refusal(subject: Subject, case: Case, *named: object) -> None:
+    """As `expect_error`; an answer with empty pieces is told apart."""
+    try:
+        expect_error(subject, case, *named)
+    except Miss as miss:
+        if miss.diagnosis.id == "no_error":
+            empty = pieces.without_samples(case, ask(subject, case))
+            if empty:
+                raise Miss(empty) from None
+        raise

@@ -1,0 +1,130 @@
+"""One submission graded: each exercise in a fresh walled process, judged here, outside."""
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from nbformat.notebooknode import NotebookNode
+
+from autograder.cells import nbgrader_metadata, read_notebook, role
+from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
+from autograder.ingest import Refusal, Submission, ingest
+from autograder.judge import Verdict, judge, without_answer
+from autograder.results import GRADED, INFRASTRUCTURE, UNREADABLE
+from autograder.sandbox import Sandbox
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def unit_of_assignment(assignment: str) -> Unit:
+    """The unit of that assignment, like "03-gpipe"; ValueError listing the known ones."""
+    units = {unit.assignment: unit for unit in map(load_unit, unit_numbers())}
+    if assignment not in units:
+        raise ValueError(f"There is no assignment {assignment!r}; known: {', '.join(units)}.")
+    return units[assignment]
+
+
+def source_notebook(unit: Unit) -> Path:
+    """Where the unit's notebook with solutions lies."""
+    return ROOT / "notebooks" / unit.assignment / f"{unit.assignment}.ipynb"
+
+
+class Graded(NamedTuple):
+    """What grading one submission gave, without anything of the run but `seconds` and `walls`."""
+
+    sha256: str
+    status: str
+    reason: str
+    exercises: list[Verdict]
+    cell_errors: list[str]
+    notes: list[str]
+    seconds: float
+    walls: str
+
+
+def without_verdicts(status: str, reason: str, sha256: str = "", seconds: float = 0.0) -> Graded:
+    """What is left to say of a submission none of which ran."""
+    return Graded(sha256, status, reason, [], [], [], seconds, "none of it ran")
+
+
+class Grader:
+    """Grades submissions of one unit, one after the other, in one walled warm process.
+
+    `master` is the unit's notebook, `runtime` the folder that `sandbox.build_runtime` made; without
+    a `secret` only the public cases are asked.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        master: NotebookNode,
+        runtime: Path,
+        secret: bytes | None,
+        round_number: int = 0,
+    ) -> None:
+        self.unit = unit
+        self.master = master
+        self.secret = secret
+        self.round_number = round_number
+        self.sandbox = Sandbox(runtime)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.sandbox.close()
+
+    def grade(self, path: Path) -> Graded:
+        """The verdicts on the notebook at `path`; unreadable with the reason if it cannot be."""
+        start = time.perf_counter()
+        read = ingest(path, self.master)
+        if isinstance(read, Refusal):
+            seconds = time.perf_counter() - start
+            return without_verdicts(UNREADABLE, read.reason, read.sha256, seconds)
+        return self.grade_submission(read, start)
+
+    def grade_submission(self, submission: Submission, start: float | None = None) -> Graded:
+        """The verdicts on cells already read; `start` is when the work on them began."""
+        start = time.perf_counter() if start is None else start
+        errors: dict[str, None] = {}  # as an ordered set: every exercise runs the same cells
+        verdicts = [self._verdict(ex, submission, errors) for ex in self.unit.exercises]
+        broken = [v.messages[0] for v in verdicts if v.status == INFRASTRUCTURE]
+        return Graded(
+            submission.sha256,
+            INFRASTRUCTURE if broken else GRADED,
+            broken[0] if broken else "",
+            verdicts,
+            list(errors),
+            submission.notes,
+            time.perf_counter() - start,
+            ": ".join(part for part in self.sandbox.walls if part),
+        )
+
+    def _verdict(
+        self, exercise: Exercise, submission: Submission, errors: dict[str, None]
+    ) -> Verdict:
+        try:
+            with self.sandbox.open(submission.cells, exercise.names) as subject:
+                verdict = judge(exercise, subject, self.secret, self.round_number)
+                errors.update(dict.fromkeys(subject.cell_errors))
+                return verdict
+        except Exception as error:  # a defect of ours is nobody's 0 points
+            reason = f"The grader itself failed on {exercise.id}: {type(error).__name__}: {error}"
+            return without_answer(exercise, INFRASTRUCTURE, reason)
+
+
+def manual_points(unit: Unit) -> float:
+    """Points of the unit's written answers, which a person gives."""
+    cells = read_notebook(source_notebook(unit)).cells
+    return float(sum(nbgrader_metadata(c).get("points", 0) for c in cells if role(c) == "written"))
+
+
+def max_score(unit: Unit) -> int:
+    """Points of the unit's exercises together."""
+    return sum(exercise.points for exercise in unit.exercises)

@@ -1,0 +1,125 @@
+"""Verdicts: what an answer is worth, decided outside the student's process."""
+
+from typing import NamedTuple
+
+from autograder.diagnosis import Subject
+from autograder.exercise import Draw, Exercise, GroupResult
+from autograder.seeds import PUBLIC_SECRET, case_seed
+
+STATUSES = (
+    "passed",
+    "failed",
+    "partial",
+    "unwritten",
+    "timeout",
+    "out_of_memory",
+    "crashed",
+    "unreadable",
+    "infrastructure",
+)
+# Diagnoses that are a status of their own when nothing of the exercise passed.
+_OWN_STATUS = ("unwritten", "timeout", "out_of_memory", "crashed")
+
+
+class GroupVerdict(NamedTuple):
+    """What one group of an exercise earned, and the message to the student ("" when it passed)."""
+
+    label: str
+    score: int
+    points: int
+    diagnosis: str
+    message: str
+
+
+class Verdict(NamedTuple):
+    """What one exercise earned; `evidence` names what the points rest on."""
+
+    exercise: str
+    title: str
+    status: str
+    score: int
+    points: int
+    evidence: str
+    groups: list[GroupVerdict]
+
+    @property
+    def messages(self) -> list[str]:
+        """The messages of the groups that failed, each once."""
+        return list(dict.fromkeys(group.message for group in self.groups if group.message))
+
+
+def judge(
+    exercise: Exercise, subject: Subject, secret: bytes | None = None, round_number: int = 0
+) -> Verdict:
+    """The verdict on one answer.
+
+    The public cases come first. With a class `secret` the secret ones follow, where a group counts
+    only if it passed both times. A group that fails in public shows that case; one that fails in
+    secret only shows a general sentence and its label, never a case.
+    """
+    groups = [_public(g) for g in _run(exercise, subject, PUBLIC_SECRET, 0, secret_run=False)]
+    if secret is not None and any(group.score or not group.points for group in groups):
+        again = _run(exercise, subject, secret, round_number, secret_run=True)
+        groups = _both(groups, again)
+    score = sum(group.score for group in groups)
+    return Verdict(
+        exercise.id,
+        exercise.title,
+        _status(groups),
+        score,
+        exercise.points,
+        exercise.evidence,
+        groups,
+    )
+
+
+def without_answer(exercise: Exercise, status: str, message: str) -> Verdict:
+    """The verdict of no points on an exercise that could not be asked."""
+    group = GroupVerdict(exercise.title, 0, exercise.points, status, message)
+    return Verdict(
+        exercise.id, exercise.title, status, 0, exercise.points, exercise.evidence, [group]
+    )
+
+
+def _run(
+    exercise: Exercise, subject: Subject, secret: bytes, round_number: int, *, secret_run: bool
+) -> list[GroupResult]:
+    seed = case_seed(secret, exercise.unit, exercise.id, round_number)
+    return exercise.run(subject, Draw(seed, secret=secret_run))
+
+
+def _public(group: GroupResult) -> GroupVerdict:
+    label, points, diagnosis = group
+    if diagnosis is None:
+        return GroupVerdict(label, points, points, "", "")
+    return GroupVerdict(label, 0, points, diagnosis.id, diagnosis.text)
+
+
+def _both(public: list[GroupVerdict], secret: list[GroupResult]) -> list[GroupVerdict]:
+    failed = {group.label: group.diagnosis for group in secret if group.diagnosis}
+    labels = {group.label for group in public}
+    both = []
+    for group in public:
+        diagnosis = failed.get(group.label)
+        if diagnosis is not None and not group.diagnosis:
+            message = (
+                f"On other cases than the ones you can see ({group.label}): {diagnosis.general}"
+            )
+            group = group._replace(score=0, diagnosis=diagnosis.id, message=message)
+        both.append(group)
+    # The whole check failed in secret, outside its groups, while it passed in public.
+    for label, diagnosis in failed.items():
+        if label not in labels:
+            message = f"On other cases than the ones you can see: {diagnosis.general}"
+            both.append(GroupVerdict(label, 0, 0, diagnosis.id, message))
+    return both
+
+
+def _status(groups: list[GroupVerdict]) -> str:
+    failures = [group for group in groups if group.diagnosis]
+    if not failures:
+        return "passed"
+    if any(group.score for group in groups):
+        return "partial"
+    first = failures[0].diagnosis
+    return first if first in _OWN_STATUS else "failed"

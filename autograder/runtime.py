@@ -1,0 +1,52 @@
+"""What a student's process can import: the package as far as a unit may use it, and the worker."""
+
+import shutil
+from pathlib import Path
+
+import mpedu
+from autograder.exercise import Unit
+from autograder.withhold import strip_source
+
+# What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
+_MODULES = ("faults", "schedule", "validate", "families", "simulate", "cost", "doctor")
+_DRAWING = ("plot", "views", "figures")
+_WORKER = ("plain", "protocol", "walls", "trouble", "student", "worker")
+# Stands for what draws or talks to the student: the judge asks the functions itself.
+_SILENT = '''"""For grading: every function of this module does nothing and returns None."""
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *args, **kwargs: None
+'''
+
+
+def build_runtime(unit: Unit, destination: Path) -> None:
+    """Fills the folder `destination`, made anew, with all that the unit's students may import.
+
+    Functions the unit withholds are left without their bodies; no check, answer, bank, seed or
+    oracle is in it.
+    """
+    package = Path(mpedu.__file__).parent
+    ours = Path(__file__).parent
+    shutil.rmtree(destination, ignore_errors=True)
+    for module in ("__init__", *_MODULES):
+        source = (package / f"{module}.py").read_text(encoding="utf-8")
+        stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
+        _write(destination / "mpedu" / f"{module}.py", stripped)
+    for module in _DRAWING:
+        _write(destination / "mpedu" / f"{module}.py", _SILENT)
+    for module in _WORKER:
+        source = (ours / f"{module}.py").read_text(encoding="utf-8")
+        _write(destination / "autograder" / f"{module}.py", source)
+    _write(destination / "autograder" / "__init__.py", "")
+    _write(destination / "autograder" / "notebook.py", _SILENT)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file that the worker can read as another user, whatever the umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    for made, mode in ((path, 0o644), (path.parent, 0o755), (path.parent.parent, 0o755)):
+        made.chmod(mode)

@@ -1,0 +1,126 @@
+"""The student's process: runs the cells of a notebook, then answers calls of its functions.
+
+Everything here is in the student's reach once the cells run. It is written for honest code and for
+accidents; what a student makes of it is the judge's side to withstand.
+"""
+
+import io
+import linecache
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType, ModuleType
+from typing import Any, NoReturn
+
+from autograder.protocol import Channel
+from autograder.trouble import Trouble, Troubles
+from autograder.walls import Limits
+
+_MOST_ERRORS = 50  # of cells
+
+
+def run_student(link: socket.socket, limits: Limits) -> NoReturn:
+    """Serves the judge on `link` until it is closed; never returns."""
+    try:
+        sys.stdout = sys.stderr = _Output(limits.output_bytes)
+        notebook = _Notebook(limits)
+        channel = Channel(link)
+        while True:
+            notebook.serve(channel, channel.receive())
+    finally:
+        os._exit(1)  # the judge is gone, or the student's code broke the worker
+
+
+class _Output(io.TextIOBase):
+    """Text to descriptor 1, which holds only so much and never blocks; the rest is dropped."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self.left = n_bytes
+
+    def writable(self) -> bool:
+        """Whether it takes text: always."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Writes what fits, and counts all as written."""
+        if self.left > 0:
+            data = text[: self.left].encode(errors="replace")[: self.left]
+            self.left -= len(data)
+            with suppress(OSError):
+                os.write(1, data)
+        return len(text)
+
+
+class _NoShell:
+    """What `get_ipython()` gives: every magic does nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **kwargs: None
+
+
+class _TooLong(BaseException):
+    """Raised inside a cell that takes longer than it may."""
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
+    raise _TooLong
+
+
+class _Notebook:
+    """One namespace in which the cells run, and the functions they define."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.process = os.getpid()
+        self.troubles = Troubles(limits.memory_bytes)
+        module = ModuleType("__main__")  # dataclasses and annotations look there
+        sys.modules["__main__"] = module
+        self.names: dict[str, Any] = module.__dict__
+        self.names.update(get_ipython=_NoShell, display=lambda *args, **kwargs: None)
+
+    def serve(self, channel: Channel, message: tuple[Any, ...]) -> None:
+        """Answers one message of the judge."""
+        if message[0] == "cells":
+            reply: tuple[Any, ...] = ("ready", self.run_cells(message[1]))
+        else:
+            reply = self.answer(*message[1:])
+        if os.getpid() != self.process:
+            os._exit(0)  # a fork made by the student's code that came back: one process answers
+        try:
+            channel.send(reply)
+        except BaseException as error:  # while the answer was being written down
+            channel.send(("trouble", reply[1], *self.troubles.explain("", error)))
+
+    def answer(
+        self, number: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The reply to call `number`, of the function of that name."""
+        if name not in self.names:
+            return ("trouble", number, *Trouble("missing", f"`{name}` is not defined."))
+        try:
+            return ("answer", number, self.names[name](*args, **kwargs))
+        except BaseException as error:
+            return ("trouble", number, *self.troubles.explain(name, error))
+
+    def run_cells(self, cells: list[tuple[str, str]]) -> list[str]:
+        """Runs the cells in order; one sentence for each that did not come to its end."""
+        errors = []
+        signal.signal(signal.SIGALRM, _interrupt)
+        for cell_id, source in cells:
+            file_name = f"<{cell_id} {len(self.troubles.cells)}>"
+            self.troubles.cells[file_name] = cell_id
+            lines = source.splitlines(keepends=True)
+            linecache.cache[file_name] = (len(source), None, lines, file_name)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self.limits.cell_s)
+                exec(compile(source, file_name, "exec", dont_inherit=True), self.names)
+            except _TooLong:
+                errors.append(f"{cell_id}: takes longer than {self.limits.cell_s:g} s, stopped.")
+            except BaseException as error:
+                errors.append(self.troubles.describe(error, cell_id)[0])
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        return errors[:_MOST_ERRORS]

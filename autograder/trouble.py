@@ -1,0 +1,81 @@
+"""Why a call of a student's function gave no answer, in words.
+
+Runs on both sides of the wall: in a notebook and in the student's process.
+"""
+
+import sys
+from typing import NamedTuple
+
+from autograder.plain import NotPlain, name_of
+from autograder.walls import use_memory_reserve
+from mpedu.faults import Withheld
+
+_MOST_CHARACTERS = 300  # of a message
+_UNREADABLE = (SyntaxError, IndentationError, TabError)
+
+
+class Trouble(NamedTuple):
+    """Why there is no answer, as `StudentError` on the judge's side has it."""
+
+    kind: str
+    message: str
+    type_name: str = ""
+    line: int | None = None
+
+
+class Troubles:
+    """Explains exceptions of code whose cells it knows.
+
+    `cells` maps the file name a cell was compiled with to what the student calls that cell.
+    """
+
+    def __init__(self, memory_bytes: int | None = None) -> None:
+        self.memory_bytes = memory_bytes
+        self.cells: dict[str, str] = {}
+
+    def explain(self, name: str, error: BaseException) -> Trouble:
+        """Why a call of `name` gave no answer, inside the handler of that exception."""
+        kind = type(error)
+        if issubclass(kind, MemoryError):
+            use_memory_reserve()
+            limit = f"the {self.memory_bytes // 2**20} MiB it has" if self.memory_bytes else "all"
+            return Trouble("out_of_memory", f"your code asks for more memory than {limit}.")
+        if kind is NotPlain:
+            return Trouble("not_plain", f"{_text(error)}.")
+        if kind is NotImplementedError:
+            return Trouble("unwritten", f"`{name}` is not written yet.")
+        if issubclass(kind, Withheld):
+            return Trouble("withheld", f"{_text(error)}.")
+        text, line = self.describe(error)
+        return Trouble("raised", f"your code raises {text}", name_of(kind), line)
+
+    def describe(self, error: BaseException, cell: str = "") -> tuple[str, int | None]:
+        """A sentence on an exception being handled, and the student's line that raised it."""
+        line = None
+        if type(error) in _UNREADABLE and isinstance(error, SyntaxError):
+            cell, line = self.cells.get(error.filename or "", cell), error.lineno
+        trace = sys.exc_info()[2]
+        while trace:
+            file_name = trace.tb_frame.f_code.co_filename
+            if file_name in self.cells:
+                cell, line = self.cells[file_name], trace.tb_lineno
+            trace = trace.tb_next
+        place = f"{cell}, line {line}" if line else cell
+        text = f"{name_of(type(error))}: {_text(error)}".removesuffix(": ")
+        return f"{text} ({place})." if place else f"{text}.", line
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says, shortened; whatever its `__str__` does instead."""
+    try:
+        if type(error) in _UNREADABLE and isinstance(error, SyntaxError):
+            return _cleaned(error.msg)  # without the place, which `_describe` tells
+        return _cleaned(str(error))
+    except BaseException:
+        return "its text cannot be shown"
+
+
+def _cleaned(text: str) -> str:
+    """A real str of one line that can be sent."""
+    plain = str.encode(text, errors="replace").decode()
+    return " ".join(plain[: 4 * _MOST_CHARACTERS].split())[:_MOST_CHARACTERS]

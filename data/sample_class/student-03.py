@@ -1,0 +1,7 @@
+# ruff: noqa
+
+# %% solution-step_time
+
+# %% solution-best_microbatches
+
+# %% solution-split_batch

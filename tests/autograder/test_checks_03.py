@@ -1,0 +1,359 @@
+import math
+import random
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from autograder.local import LocalSubject
+from judged import SECRETS, first_diagnosis, judged, names_of
+
+from autograder import diagnosis, oracle
+from autograder.bank.unit_03 import RIGHT, WRONG
+from autograder.checks import unit_03
+from autograder.diagnosis import StudentError
+from autograder.exercise import Draw, find_exercise, find_guess, load_unit
+from autograder.judge import judge
+from autograder.seeds import PUBLIC_SECRET, case_seed
+from mpedu.schedule import Action
+from mpedu.simulate import Costs, Timeline, simulate_until_stuck
+
+UNIT = load_unit("03")
+EXERCISES = pytest.mark.parametrize("exercise", UNIT.exercises, ids=lambda one: one.id)
+# What the formulas of a general sentence may hold; any other digit could be one of a case.
+FORMULAS = re.compile(r"K-1|4K|K=1 must give 0|1e-12")
+
+
+class Asked:
+    """A right student's functions; `change(answer, args, rng)` spoils the call number `spoiled`."""
+
+    def __init__(self, change=None, spoiled=None, rng=None):
+        self.names = names_of(RIGHT[0].source)
+        self.change, self.spoiled, self.rng = change, spoiled, rng
+        self.calls = []
+
+    def __getattr__(self, name):
+        def answer(*args):
+            self.calls.append((name, args))
+            try:
+                got = self.names[name](*args)
+            except ValueError as error:
+                raise StudentError("raised", str(error), "ValueError") from None
+            spoils = self.change and len(self.calls) - 1 == self.spoiled
+            return self.change(got, args, self.rng) if spoils else got
+
+        return answer
+
+
+def run(exercise, subject, secret=False, seed=PUBLIC_SECRET):
+    draw = Draw(case_seed(seed, "03", exercise.id, 0), secret=secret)
+    return exercise.run(subject, draw)
+
+
+@pytest.mark.parametrize("answer", WRONG, ids=lambda answer: answer.id)
+def test_a_wrong_answer_is_caught_without_any_known_mistake(answer, monkeypatch):
+    def without_mistakes(subject, cases, differs, mistakes=()):
+        return diagnosis.examine(subject, cases, differs)
+
+    monkeypatch.setattr(unit_03, "examine", without_mistakes)
+    for exercise_id, (score, _) in answer.expected.items():
+        verdict = judged(find_exercise(exercise_id), answer.source)
+        assert verdict.score == score
+        assert verdict.score == verdict.points or verdict.messages
+
+
+def swapped_forwards(schedule, args, rng):
+    stage = rng.randrange(len(schedule))
+    a, b = rng.sample(range(args[1]), 2)
+    schedule[stage][a], schedule[stage][b] = schedule[stage][b], schedule[stage][a]
+    return schedule
+
+
+def early_backward(schedule, args, rng):
+    """On stage 0 the first backward one place earlier: legal, and the pipeline waits for it."""
+    actions, m = schedule[0], args[1]
+    actions[m - 1], actions[m] = actions[m], actions[m - 1]
+    return schedule
+
+
+def dropped_action(schedule, args, rng):
+    actions = rng.choice(schedule)
+    del actions[rng.randrange(len(actions))]
+    return schedule
+
+
+def repeated_action(schedule, args, rng):
+    actions = rng.choice(schedule)
+    actions.insert(rng.randrange(len(actions)), rng.choice(actions))
+    return schedule
+
+
+def shifted_action(schedule, args, rng):
+    actions = rng.choice(schedule)
+    place = rng.randrange(len(actions))
+    kind, stage, microbatch = actions[place]
+    actions[place] = rng.choice(
+        [
+            Action(kind, stage + rng.choice([-1, 1]), microbatch),
+            Action(kind, stage, microbatch + rng.choice([-1, 1])),
+            Action("B" if kind == "F" else "F", stage, microbatch),
+            Action("W", stage, microbatch),
+        ]
+    )
+    return schedule
+
+
+def missing_stage(schedule, args, rng):
+    return schedule[:-1]
+
+
+def more(number, args, rng):
+    return number + rng.choice([-1, 1]) * rng.choice([1e-3, 1e-6]) * max(1, number)
+
+
+def one_off(number, args, rng):
+    return number + rng.choice([-1, 1])
+
+
+def worst_count(number, args, rng):
+    times = [oracle.step_time_s(args[0], m, *args[1:]) for m in range(1, args[1] + 1)]
+    return 1 + times.index(max(times))
+
+
+def lighter(pieces, args, rng):
+    piece = rng.randrange(len(pieces))
+    size, weight = pieces[piece]
+    pieces[piece] = (size, weight - 1e-3)
+    return pieces
+
+
+def moved_sample(pieces, args, rng):
+    (first, _), (last, _) = pieces[0], pieces[-1]
+    pieces[0] = (first + 1, (first + 1) / args[0])
+    pieces[-1] = (last - 1, (last - 1) / args[0])
+    return pieces
+
+
+def extra_piece(pieces, args, rng):
+    return [*pieces, (0, 0.0)]
+
+
+SPOILED = {
+    "gpipe": [
+        swapped_forwards,
+        early_backward,
+        dropped_action,
+        repeated_action,
+        shifted_action,
+        missing_stage,
+    ],
+    "idle_share": [more],
+    "bubble_fraction": [more],
+    "bubble_over_ideal": [more],
+    "min_microbatches": [one_off],
+    "step_time_s": [more],
+    "best_microbatches": [worst_count],
+    "split_batch": [lighter, moved_sample, extra_piece],
+}
+
+
+def spoilable(name, args):
+    """Does an answer come back, and is every change of it wrong?"""
+    if name in ("gpipe", "split_batch"):
+        return min(args) > 1 and (name == "gpipe" or args[1] <= args[0])
+    if name == "min_microbatches":
+        return 0 < args[1] < 1
+    return name != "idle_share" or bool(args[0].spans)
+
+
+@pytest.mark.parametrize("secret", [None, SECRETS[0]], ids=["public", "secret"])
+@EXERCISES
+def test_one_spoiled_answer_among_all_is_caught(exercise, secret):
+    rng = random.Random(exercise.id)
+    public, right = Asked(), Asked()
+    judge(exercise, public)
+    assert judge(exercise, right, secret).status == "passed"
+    asked = list(enumerate(right.calls))[len(public.calls) if secret else 0 :]
+    asked = [call for call in asked if spoilable(*call[1])]
+    for number, (name, args) in rng.sample(asked, min(8, len(asked))):
+        for change in SPOILED[name]:
+            subject = Asked(change, number, random.Random(number))
+            verdict = judge(exercise, subject, secret)
+            assert verdict.score < verdict.points, (change.__name__, name, args)
+            if secret:
+                assert all(m.startswith("On other cases") for m in verdict.messages)
+
+
+STRANGE = [
+    None,
+    True,
+    "text",
+    "x" * 100_000,
+    {},
+    {0: [Action("F", 0, 0)]},
+    (),
+    [],
+    [[]],
+    [None],
+    [[None]],
+    [[["deep"]]],
+    [0] * 100_000,
+    math.nan,
+    math.inf,
+    -math.inf,
+    1e308,
+    -1,
+    0,
+    2**62,
+    Fraction(1, 3),
+    Fraction(2**62, 7),
+    1 + 2j,
+    np.array([1.0]),
+    np.zeros((0, 2)),
+    Timeline([], 1),
+    Costs(),
+    Action("F", 0, 0),
+    [[Action("F", 0, 0)]],
+    [[Action("F", -1, 2**62)] * 2] * 4,
+    [("a", "b")] * 4,
+    [(True, 1.0)] * 4,
+    [(3, math.nan)] * 4,
+    [(2**62, 1e308)] * 4,
+    [(3, None), (3, 0.3), (2, 0.2), (2, 0.2)],
+    [{1, 2}] * 4,
+]
+
+
+class Strange:
+    """Gives the same thing, whatever is asked."""
+
+    def __init__(self, thing):
+        self.thing = thing
+
+    def __getattr__(self, name):
+        return lambda *args: self.thing
+
+
+@pytest.mark.parametrize("thing", STRANGE, ids=lambda thing: type(thing).__name__)
+@EXERCISES
+def test_a_strange_answer_draws_a_sentence_and_never_an_exception(exercise, thing):
+    for secret in (False, True):
+        groups = run(exercise, Strange(thing), secret)
+        for group in groups:
+            assert group.diagnosis is not None
+            assert len(group.diagnosis.text) < 600 and group.diagnosis.text.count("\n") < 12
+
+
+@EXERCISES
+def test_an_unwritten_answer_is_said_to_be_unwritten(exercise):
+    stubs = "\n".join(
+        f"def {name}(*args):\n    raise NotImplementedError" for name in exercise.names
+    )
+    verdict = judged(exercise, stubs, SECRETS[0])
+    assert (verdict.status, verdict.score) == ("unwritten", 0)
+
+
+@EXERCISES
+def test_an_answer_that_always_raises_earns_nothing(exercise):
+    stubs = "\n".join(f"def {name}(*args):\n    raise ValueError(args)" for name in exercise.names)
+    verdict = judged(exercise, stubs)
+    assert (verdict.score, first_diagnosis(verdict)) == (0, "raised")
+
+
+@EXERCISES
+def test_the_groups_of_an_exercise_hold_its_points_under_different_names(exercise):
+    groups = run(exercise, Asked())
+    assert sum(group.points for group in groups) == exercise.points
+    assert len({group.label for group in groups}) == len(groups)
+    assert [g[:2] for g in groups] == [g[:2] for g in run(exercise, Asked(), secret=True)]
+
+
+@pytest.mark.parametrize("answer", WRONG, ids=lambda answer: answer.id)
+def test_a_general_sentence_shows_nothing_of_a_case(answer):
+    for exercise_id in answer.expected:
+        exercise = find_exercise(exercise_id)
+        for group in run(exercise, LocalSubject(names_of(answer.source), exercise.names)):
+            if group.diagnosis:
+                general = FORMULAS.sub("", group.diagnosis.general)
+                assert general and not any(character.isdigit() for character in general), general
+
+
+@EXERCISES
+def test_the_drawn_cases_are_others_for_every_secret(exercise):
+    asked = []
+    for seed in SECRETS:
+        subject = Asked()
+        run(exercise, subject, secret=True, seed=seed)
+        asked.append(set(map(repr, subject.calls)))
+    public = Asked()
+    run(exercise, public)
+    known = set(map(repr, public.calls))
+    for calls in asked:
+        assert len(calls - known) >= len(calls) / 2
+    assert len(asked[0] - asked[1]) >= len(asked[0]) / 3
+
+
+def test_secret_schedules_reach_twelve_stages_and_forty_microbatches():
+    calls = []
+    for number in range(20):
+        subject = Asked()
+        run(find_exercise("gpipe"), subject, secret=True, seed=bytes([number]) * 16)
+        calls += [args for _, args in subject.calls]
+    assert max(k for k, _ in calls) == 12 and max(m for _, m in calls) > 35
+    assert any(0 < m < k for k, m in calls) and any(k == 1 for k, _ in calls)
+
+
+def test_timelines_hold_what_the_outline_asks_for():
+    subject = Asked()
+    run(find_exercise("idle_share"), subject)
+    timelines = [args[0] for _, args in subject.calls if args[0].spans]
+    starts = [min(span.start_s for span in timeline.spans) for timeline in timelines]
+    assert 5 in starts and 0 in starts
+    assert any(len({s.rank for s in t.spans}) < t.n_ranks for t in timelines)
+    assert any(t.n_ranks == 1 for t in timelines)
+    assert any(len({(s.rank, s.stage) for s in t.spans}) > t.n_ranks for t in timelines)
+    assert any(t.spans != sorted(t.spans, key=lambda s: s.start_s) for t in timelines)
+
+
+def test_bounds_reach_beyond_a_hundred_and_ten_thousand():
+    for seed in (PUBLIC_SECRET, *SECRETS):
+        subject = Asked()
+        run(find_exercise("bubble"), subject, secret=seed != PUBLIC_SECRET, seed=seed)
+        needs = [
+            oracle.min_microbatches(*args)
+            for name, args in subject.calls
+            if name == "min_microbatches" and 0 < args[1] < 1
+        ]
+        assert sum(need > 100 for need in needs) >= 2 and 10_000 < max(needs) < 100_000
+
+
+def test_a_constant_best_number_is_never_fast():
+    always_14 = "def best_microbatches(*args):\n    return 14\n"
+    verdict = judged(find_exercise("best_microbatches"), always_14, SECRETS[0])
+    assert verdict.score == 0
+
+
+def test_guesses_show_the_results_of_the_text():
+    assert find_guess("idle-m8").form.format(find_guess("idle-m8").result()) == "27.3%"
+    assert find_guess("best-m").form.format(find_guess("best-m").result()) == "14"
+
+
+@EXERCISES
+def test_hints_are_an_idea_a_neighbouring_case_and_a_skeleton(exercise):
+    idea, neighbour, skeleton = exercise.hints
+    assert idea.startswith("Idea") and neighbour.startswith("Neighbouring case")
+    assert skeleton.startswith("Skeleton") and "..." in skeleton
+    for name in exercise.names:
+        assert f"def {name}" not in skeleton
+
+
+def test_numbers_in_hints_are_true():
+    naive = simulate_until_stuck([[Action(k, s, m) for m in (0, 1) for k in "FB"] for s in (0, 1)])
+    assert (naive.makespan_s, oracle.least_makespan_s(2, 2)) == (12, 9)
+    assert oracle.bubble_fraction(2, 3) == Fraction(1, 4)
+    assert oracle.bubble_over_ideal(2, 3) == Fraction(1, 3)
+    assert oracle.min_microbatches(2, 0.25) == 3
+    assert oracle.step_time_s(2, 2, 8, 1, 3) == 63
+    times = [oracle.step_time_s(2, m, 4, 1, 1) for m in (1, 2, 3, 4)]
+    assert times == [30, 27, 28, 30] and oracle.best_microbatches(2, 4, 1, 1) == 2
+    assert oracle.split_sizes(7, 3) == [3, 2, 2]

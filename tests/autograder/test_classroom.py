@@ -1,0 +1,216 @@
+import csv
+import errno
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import made_results as made
+import pytest
+
+from autograder import classroom
+from autograder.classroom import RecordError, Settings, class_secret, grade_class
+from autograder.grader import Graded
+from autograder.pool import Lost
+from autograder.results import Result, read_result, result_path
+from autograder.submissions import Entry
+
+A = "03-gpipe"
+Run = Callable[..., list[str]]
+
+
+def entries(folder: Path, n: int = 3) -> list[Entry]:
+    """Submissions of students s0, s1, ..., which nobody looks into here."""
+    made_here = []
+    for i in range(n):
+        path = folder / f"s{i}.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+        made_here.append(Entry(f"s{i}", A, path))
+    return made_here
+
+
+def graded(entry: Entry) -> Graded:
+    sha256 = hashlib.sha256(entry.path.read_bytes()).hexdigest()
+    return Graded(sha256, "graded", "", [made.verdict()], [], [], 0.1, "walls")
+
+
+@pytest.fixture(autouse=True)
+def pool(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stands for the processes: answers each task from this list, full marks when it is empty."""
+    answers: list[Any] = []
+
+    def run_tasks(_make: Any, _args: Any, tasks: list[Entry], *_: Any) -> Iterator[Any]:
+        for entry in tasks:
+            answer = answers.pop(0) if answers else graded(entry)
+            if isinstance(answer, BaseException):
+                raise answer
+            yield entry, answer
+
+    monkeypatch.setattr(classroom, "run_tasks", run_tasks)
+    return answers
+
+
+@pytest.fixture
+def graded_now(tmp_path: Path) -> Run:
+    """Grades entries and gives the students that were graded now."""
+
+    def run(of: list[Entry], secret: bytes = b"s" * 32, **settings: Any) -> list[str]:
+        seen: list[str] = []
+        results = grade_class(
+            of,
+            Settings(tmp_path / "out", secret, **settings),
+            lambda result, _: seen.append(result.student),
+        )
+        assert [result.student for result in results] == [entry.student for entry in of]
+        return seen
+
+    return run
+
+
+def recorded(out: Path, student: str) -> Result:
+    result = read_result(result_path(out / "out", A, student))
+    assert result is not None
+    return result
+
+
+def test_a_second_run_grades_only_what_is_new_or_changed(tmp_path: Path, graded_now: Run) -> None:
+    of = entries(tmp_path / "class")
+    assert graded_now(of) == ["s0", "s1", "s2"]
+    assert graded_now(of) == []
+    of[1].path.write_text("{")
+    more = Entry("s3", A, tmp_path / "class" / "absent.ipynb")
+    assert graded_now([*of, more]) == ["s3", "s1"]
+    assert graded_now([*of, more]) == []
+
+
+@pytest.mark.parametrize("changed", [{"secret": b"t" * 32}, {"round_number": 1}, {"force": True}])
+def test_another_secret_or_round_or_force_grades_again(
+    tmp_path: Path, graded_now: Run, changed: dict[str, Any]
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    assert graded_now(of, **changed) == ["s0"]
+
+
+def test_changed_checks_grade_again(
+    tmp_path: Path, graded_now: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    monkeypatch.setattr(classroom, "fingerprint", lambda *_: "a mended check")
+    assert graded_now(of) == ["s0"]
+
+
+def test_a_page_that_was_deleted_is_written_again_without_grading(
+    tmp_path: Path, graded_now: Run
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    page = tmp_path / "out" / "feedback" / "s0" / f"{A}.html"
+    text = page.read_text()
+    page.unlink()
+    assert graded_now(of) == []
+    assert page.read_text() == text
+
+
+def test_a_lost_process_is_never_zero_points_and_is_tried_again(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 3)
+    pool += [Lost("the grading process ended with exit code -9")]
+    graded_now(of)
+    lost = recorded(tmp_path, "s0")
+    assert (lost.status, lost.score) == ("infrastructure", None)
+    assert "exit code -9" in lost.reason
+    assert recorded(tmp_path, "s2").score == 3
+    with (tmp_path / "out" / "grades.csv").open() as file:
+        assert [row["score"] for row in csv.DictReader(file)] == ["", "3", "3"]
+    graded_now(of)
+    assert recorded(tmp_path, "s0").score == 3
+
+
+def test_stopping_keeps_what_is_recorded_and_the_grades(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 2)
+    pool += [graded(of[0]), KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        graded_now(of)
+    assert recorded(tmp_path, "s0").score == 3
+    assert "s0" in (tmp_path / "out" / "grades.csv").read_text()
+    assert not result_path(tmp_path / "out", A, "s1").exists()
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_is_recorded(
+    tmp_path: Path, graded_now: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = entries(tmp_path / "class", 4)
+    write_whole = classroom.write_whole
+
+    def fill_up(path: Path, text: str) -> None:
+        if path.name == "s2.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_whole(path, text)
+
+    monkeypatch.setattr(classroom, "write_whole", fill_up)
+    with pytest.raises(RecordError, match=r"\(No space left on device\); 2 of this run's results"):
+        graded_now(of)
+    assert [recorded(tmp_path, name).score for name in ("s0", "s1")] == [3, 3]
+    assert not result_path(tmp_path / "out", A, "s3").exists()
+
+
+def test_a_really_full_disk_leaves_only_whole_files(tmp_path: Path, graded_now: Run) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(out)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        with pytest.raises(RecordError, match="No space left on device"):
+            graded_now(entries(tmp_path / "class", 60))
+        results = list((out / "results" / A).iterdir())
+        assert len(results) > 3
+        assert all(path.suffix == ".json" and read_result(path) for path in results)
+    finally:
+        subprocess.run(["umount", str(out)], check=True)
+
+
+def test_the_run_block_names_the_secret_without_telling_it(tmp_path: Path, graded_now: Run) -> None:
+    secret = bytes(range(32))
+    graded_now(entries(tmp_path / "class", 1), secret)
+    text = result_path(tmp_path / "out", A, "s0").read_text()
+    assert recorded(tmp_path, "s0").run["secret"] in text
+    assert secret.hex() not in text
+
+
+def test_the_class_secret_is_made_once_for_the_owner_only(tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    secret = class_secret(out, None)
+    assert len(secret) == 32
+    assert class_secret(out, None) == secret
+    assert stat.S_IMODE((out / "secret-seed").stat().st_mode) == 0o600
+    assert class_secret(tmp_path / "other", None) != secret
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "No such file"),
+        ("not hex", "not a hex number"),
+        ("\u00e9", "not a hex number"),
+        ("abcd", "has 2 bytes; at least 16"),
+        ("", "has 0 bytes; at least 16"),
+    ],
+)
+def test_a_file_without_a_class_secret_is_refused(
+    tmp_path: Path, text: str | None, reason: str
+) -> None:
+    path = tmp_path / "secret"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=reason):
+        class_secret(tmp_path, path)

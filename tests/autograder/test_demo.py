@@ -1,0 +1,121 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import made_results as made
+import pytest
+import toy_notebook as toy
+
+from autograder.cells import parse_notebook, read_notebook
+from autograder.demo import (
+    Expected,
+    answered,
+    build_class,
+    demo_table,
+    differences,
+    read_expected,
+    read_sections,
+)
+from autograder.ingest import Refusal, splice
+
+DEMO = [sys.executable, "-m", "autograder"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo's folder, graded by its own command, and what that said."""
+    out = tmp_path_factory.mktemp("demo")
+    return out, run("demo", "--out", str(out))
+
+
+def test_all_ten_verdicts_are_as_expected(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    _, ended = demo
+    assert ended.stderr == ""
+    assert "10 of 10 verdicts as expected" in ended.stdout
+    assert ended.returncode == 0
+
+
+def test_under_another_secret_all_but_the_run_is_the_same_byte_for_byte(
+    demo: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    first, _ = demo
+    secret = tmp_path / "secret"
+    secret.write_text("5a" * 32)
+    ended = run(
+        "grade", str(first / "submitted"), "--out", str(tmp_path / "out"), "--secret", str(secret)
+    )
+    assert ended.returncode == 0, ended.stderr
+    pages = sorted(first.glob("feedback/*/*.html"))
+    assert len(pages) == 10
+    for page in pages:
+        other = tmp_path / "out" / page.relative_to(first)
+        (a, a_run), (b, b_run) = (p.read_text().split('<section id="run"') for p in (page, other))
+        assert a == b
+        assert a_run != b_run
+    for path in first.glob("results/*/*.json"):
+        a, b = (
+            json.loads((out / path.relative_to(first)).read_text())
+            for out in (first, tmp_path / "out")
+        )
+        assert a.pop("run")["secret"] != b.pop("run")["secret"]
+        assert a == b
+
+
+def test_the_damaged_file_is_no_notebook_and_all_others_are(tmp_path: Path) -> None:
+    build_class(tmp_path)
+    assignment, students = read_expected()
+    assert len(students) == 10
+    for expected in students:
+        path = tmp_path / expected.student / assignment / f"{assignment}.ipynb"
+        read = splice(path.read_bytes(), read_notebook(path) if not expected.damaged else MASTER)
+        assert isinstance(read, Refusal) == expected.damaged
+
+
+MASTER = parse_notebook(toy.notebook())
+
+
+def test_sections_replace_cells_add_own_ones_or_leave_them_unwritten(tmp_path: Path) -> None:
+    path = tmp_path / "s.py"
+    path.write_text(
+        "# ruff: noqa\n\n# %% mine\nx = 1\n\n# %% solution-double\ny = 2\n# %% solution-half\n"
+    )
+    sections = dict(read_sections(path))
+    assert sections == {"mine": "x = 1", "solution-double": "y = 2", "solution-half": ""}
+    cells = {
+        cell.id: cell.source for cell in answered(parse_notebook(toy.notebook()), sections).cells
+    }
+    assert list(cells)[2:4] == ["mine", "solution-double"]
+    assert cells["solution-double"] == "y = 2"
+    assert "def half" in cells["solution-half"]
+
+
+EXPECTED = Expected("student-01", "right", "", False, "graded", {"gpipe": 3}, "it is right")
+
+
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [
+        (made.result(), []),
+        (made.result(exercises=[made.verdict("failed", "m", 0)]), ["gpipe: 0, expected 3"]),
+        (made.result(exercises=[]), ["gpipe: None, expected 3"]),
+        (
+            made.refused("student-01", "empty"),
+            ["unreadable: empty", "gpipe: None, expected 3"],
+        ),
+    ],
+)
+def test_every_difference_is_named(result: made.Result, found: list[str]) -> None:
+    assert differences(EXPECTED, result) == found
+
+
+def test_the_table_says_no_where_a_verdict_differs() -> None:
+    table = demo_table([EXPECTED], [made.result(exercises=[])])
+    (cell,) = table.columns[4].cells
+    assert str(cell).startswith("NO: gpipe")

@@ -1,0 +1,170 @@
+import os
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+import toy_notebook as toy
+
+from autograder.cells import MAX_NOTEBOOK_BYTES, parse_notebook
+from autograder.ingest import Refusal, Submission, ingest, plain_python, splice
+
+MASTER = parse_notebook(toy.notebook())
+
+
+def spliced(cells: list[dict[str, Any]]) -> Submission:
+    read = splice(toy.notebook(cells), MASTER)
+    assert isinstance(read, Submission)
+    return read
+
+
+def test_cells_are_our_set_up_then_solutions_and_own_code_in_notebook_order() -> None:
+    cells = toy.cells()
+    cells[1]["source"] = "import everything_else"
+    own = toy.cell("code", "mine", "helper = 1")
+    read = spliced([cells[5], own, *cells[:5]])
+    assert [name for name, _ in read.cells] == [
+        "set-up",
+        "solution-half",
+        "your cell 2",
+        "solution-double",
+    ]
+    assert read.cells[0][1].strip() == "import math"
+    assert "everything_else" not in str(read.cells)
+
+
+@pytest.mark.parametrize("lost", ["id", "metadata"])
+def test_a_solution_is_known_by_its_id_or_else_by_its_grade_id(lost: str) -> None:
+    cells = toy.cells()
+    for cell in cells:
+        del cell[lost]
+    names = [name for name, _ in spliced(cells).cells]
+    assert names[-2:] == ["solution-double", "solution-half"]
+
+
+def test_a_notebook_stripped_of_ids_and_metadata_still_runs_its_code() -> None:
+    cells = [{"cell_type": c["cell_type"], "source": c["source"]} for c in toy.cells()]
+    read = spliced(cells)
+    assert "def double" in str(read.cells)
+    assert "that only shows something" not in str(read.cells)
+
+
+def test_a_copied_solution_runs_in_order_and_a_deleted_one_is_noted() -> None:
+    cells = toy.cells()
+    read = spliced([*cells[:3], {**cells[2], "id": "a-copy", "source": "double = len"}])
+    assert read.cells[-1][1].strip() == "double = len"
+    assert [note.split(";")[0] for note in read.notes] == [
+        "solution-double is there 2 times",
+        "solution-half is missing",
+    ]
+
+
+def test_a_solution_turned_into_text_is_run_as_code() -> None:
+    cells = toy.cells()
+    cells[2] = toy.cell("markdown", "solution-double", "double = 2")
+    read = spliced(cells)
+    assert ("solution-double", "double = 2\n") in read.cells
+    assert "markdown cell" in read.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cell_id", "source", "noted"),
+    [
+        ("setup", "import math\nimport itertools", True),
+        ("demo", "def helper():\n    return 1", True),
+        ("demo", "show(double, 22, 'another number')", False),
+        ("demo", "def broken(:", False),
+        ("setup", "import math\n", False),
+    ],
+)
+def test_names_added_to_a_cell_of_ours_are_noted_as_not_run(
+    cell_id: str, source: str, noted: bool
+) -> None:
+    cells = toy.cells()
+    next(cell for cell in cells if cell["id"] == cell_id)["source"] = source
+    read = spliced(cells)
+    assert [note.split(",")[0] for note in read.notes] == ([cell_id] if noted else [])
+    assert source.strip() == "import math" or source not in str(read.cells)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [toy.cell("code", "x", "print('my diary, in which nothing of the course is ever said')")],
+        [toy.cell("markdown", "title", "# Another unit"), toy.cell("code", "setup", "import os")],
+    ],
+)
+def test_a_notebook_without_a_cell_of_ours_is_refused(cells: list[dict[str, Any]]) -> None:
+    read = splice(toy.notebook(cells), MASTER)
+    assert isinstance(read, Refusal)
+    assert "No cell of this assignment" in read.reason
+    assert len(read.sha256) == 64
+
+
+def test_ids_of_any_type_and_metadata_of_any_shape_are_survived() -> None:
+    cells = toy.cells()
+    cells[0] |= {"id": 7, "metadata": []}
+    cells[4]["metadata"] = {"nbgrader": "yes", "tags": 5}
+    cells.append(toy.cell("code", "odd", "x = 1", nbgrader={"grade_id": ["a"]}))
+    assert spliced(cells).cells[-1][0] == "your cell 7"
+
+
+def test_a_plain_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(toy.notebook())
+    assert isinstance(ingest(path, MASTER), Submission)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "absent", "large", "damaged"])
+def test_every_other_file_is_refused_without_waiting(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.ipynb"
+    target = tmp_path / "secret.ipynb"
+    target.write_bytes(toy.notebook())
+    make = {
+        "link": lambda: path.symlink_to(target),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "absent": lambda: None,
+        "large": lambda: path.write_bytes(b" " * (MAX_NOTEBOOK_BYTES + 1)),
+        "damaged": lambda: path.write_bytes(toy.notebook()[:-20]),
+    }
+    make[kind]()
+    read = ingest(path, MASTER)
+    assert isinstance(read, Refusal)
+    said = {
+        "link": "is a link",
+        "pipe": "pipe or device",
+        "folder": "folder",
+        "absent": "No such file",
+        "large": "20 MB",
+        "damaged": "not JSON",
+    }
+    assert said[kind] in read.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "python"),
+    [
+        ("x = 1", "x = 1\n"),
+        ("  def f():\n    return 1", "def f():\n  return 1\n"),
+        ("%time y = f('a')", "y = f('a')\n"),
+        ("%%time\nx = 1", "# %%time\nx = 1\n"),
+        ("%%bash\nrm -rf /", ""),
+        ("x = = 1", "x = = 1\n"),
+    ],
+)
+def test_cells_become_plain_python(source: str, python: str) -> None:
+    assert plain_python(source) == python
+
+
+def test_every_other_magic_is_a_call_that_the_worker_answers() -> None:
+    names: dict[str, Any] = {"get_ipython": MagicMock()}
+    exec(plain_python("%matplotlib inline\n!ls\nlen?\nx = !ls\ny = 5"), names)
+    assert names["y"] == 5
+    assert names["get_ipython"].call_count == 4
+
+
+def test_hundreds_of_magics_do_not_hold_the_grader_up() -> None:
+    many = "%time x = 1\n" * 10_000
+    assert plain_python(many) == many

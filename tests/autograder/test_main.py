@@ -1,0 +1,186 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import made_results as made
+import psutil
+import pytest
+import toy_notebook as toy
+
+from autograder import classroom
+from autograder.__main__ import main
+from autograder.demo import build_class
+from autograder.errors import Failure
+from autograder.results import Result
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> SimpleNamespace:
+    """Runs a command: its exit status, what it printed, what it complained of."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        status = main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return SimpleNamespace(by=run)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The signal handler that `main` sets, set back."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("command", ["", "lab", "release", "grade", "demo", "tidy"])
+def test_every_help_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--help"])
+    assert ended.value.code == 0
+    assert "example: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["grade", "nobody", "--assignment", "99-x"], "no assignment '99-x'; known: 03-gpipe"),
+        (["grade", "absent"], "absent is not a folder"),
+        (["grade", "nobody"], "There is no submission for 03-gpipe"),
+        (["grade", "nobody", "--jobs", "0"], "give 1 or more"),
+        (["release", "99"], "no unit '99'; known: 03"),
+        (["tidy", "absent.ipynb"], "absent.ipynb: No such file"),
+        (["tidy", "empty.ipynb"], "The file is empty"),
+        ([], "required"),
+    ],
+)
+def test_a_misuse_is_one_sentence_and_no_traceback(
+    arguments: list[str],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.ipynb").touch()
+    Path("nobody").mkdir()
+    try:
+        status: object = main(arguments)
+    except SystemExit as ended:  # argparse's own way
+        status = ended.code
+    error = capsys.readouterr().err
+    assert status == 2
+    assert reason in error
+    assert "Traceback" not in error
+
+
+def test_tidy_rewrites_and_check_only_tells(tmp_path: Path, said: SimpleNamespace) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(toy.notebook())
+    assert said.by("tidy", path, "--check") == (1, f"{path} is not tidy\n", "")
+    assert said.by("tidy", path) == (0, f"{path} was rewritten\n", "")
+    assert said.by("tidy", path, "--check") == (0, "", "")
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> Path:
+    """A flat class of two whose files nobody can read: graded without any process."""
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / "[red]amy-03-gpipe.ipynb").symlink_to("/etc/hostname")
+    (folder / "bob.ipynb").symlink_to("/etc/hostname")
+    return folder
+
+
+def test_grade_lists_what_is_unreadable_and_ends_well(
+    unread: Path, tmp_path: Path, said: SimpleNamespace
+) -> None:
+    status, out, error = said.by("grade", unread, "--out", tmp_path / "out")
+    assert (status, error) == (0, "")
+    assert "unreadable 2; 2 new, 0 unchanged." in out
+    assert "  [red]amy: unreadable: The file is a link; hand in the notebook itself." in out
+    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    assert "unreadable 2; 0 new, 2 unchanged." in out
+
+
+def test_students_code_without_walls_is_said_aloud(
+    unread: Path, tmp_path: Path, said: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = made.result(run=made.RUN | {"walls": "not walled: bwrap was not found"})
+    monkeypatch.setattr(classroom, "grade_class", lambda *_: [made.result(), bare])
+    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    assert "ran with all your rights (not walled: bwrap was not found)." in out
+
+
+def test_grade_ends_with_1_where_something_could_not_be_graded(
+    unread: Path, tmp_path: Path, said: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = made.result(status="infrastructure", score=None, reason="a process died")
+
+    def grade_class(*_: object) -> list[Result]:
+        return [made.result(), lost]
+
+    monkeypatch.setattr(classroom, "grade_class", grade_class)
+    status, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    assert status == 1
+    assert "graded 1, infrastructure 1;" in out
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "Stopped; what was recorded before stays."),
+        (Failure("The disk is full."), 1, "The disk is full."),
+        (PermissionError(13, "Permission denied", "build"), 1, "build: Permission denied."),
+    ],
+)
+def test_what_ends_a_run_is_told_in_one_sentence(
+    raised: BaseException,
+    status: int,
+    sentence: str,
+    unread: Path,
+    tmp_path: Path,
+    said: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def grade_class(*_: object) -> list[Result]:
+        raise raised
+
+    monkeypatch.setattr(classroom, "grade_class", grade_class)
+    ended, _, error = said.by("grade", unread, "--out", tmp_path / "out")
+    assert (ended, error) == (status, f"{sentence}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_is_done_and_leaves_no_process(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    everyone = tmp_path / "everyone"
+    build_class(everyone)
+    for student in ("student-04", "student-08"):  # a quick one, an endless loop
+        (tmp_path / "class").mkdir(exist_ok=True)
+        (everyone / student).rename(tmp_path / "class" / student)
+    command = [sys.executable, "-u", "-m", "autograder", "grade", str(tmp_path / "class")]
+    options = ["--jobs", "1", "--out", str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as grader:
+        assert grader.stdout is not None
+        assert "student-04" in grader.stdout.readline()
+        started = psutil.Process(grader.pid).children(recursive=True)
+        assert started
+        os.killpg(grader.pid, number)  # as Ctrl-C in a terminal does
+        _, error = grader.communicate(timeout=30)
+    assert (grader.returncode, error) == (130, "Stopped; what was recorded before stays.\n")
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert "student-04" in (tmp_path / "out" / "grades.csv").read_text()
+    assert not list((tmp_path / "out").rglob("*student-08*"))

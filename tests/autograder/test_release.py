@@ -1,0 +1,144 @@
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import made_results as made
+import pytest
+import toy_notebook as toy
+
+from autograder import release as module
+from autograder.cells import canonical, parse_notebook
+from autograder.exercise import Unit
+from autograder.grader import Graded
+from autograder.release import (
+    ReleaseError,
+    leaked,
+    nbgrader_config,
+    proofs,
+    release,
+    solution_lines,
+    student_notebook,
+)
+
+UNIT = Unit("99", "toy", (SimpleNamespace(points=3, withholds=()),), ())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The toy notebook as the source of the unit."""
+    path = tmp_path / "source.ipynb"
+    path.write_text(canonical(parse_notebook(toy.notebook())))
+    monkeypatch.setattr(module, "source_notebook", lambda unit: path)
+    return path
+
+
+@pytest.fixture
+def scores(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded]:
+    """What the grader says of the release ("student") and the source, here without grading."""
+    told = {
+        name: Graded("", "graded", "", [made.verdict(score=score)], [], [], 0.0, "walls")
+        for name, score in (("student", 0), ("source", 3))
+    }
+
+    class StandIn:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def __enter__(self) -> "StandIn":
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            pass
+
+        def grade(self, path: Path) -> Graded:
+            return told[path.stem]
+
+    monkeypatch.setattr(module, "Grader", StandIn)
+    return told
+
+
+def test_the_students_notebook_has_stubs_locks_and_checksums(source: Path) -> None:
+    text = student_notebook(source)
+    cells = {cell.id: cell for cell in parse_notebook(text.encode()).cells}
+    assert "raise NotImplementedError()" in cells["solution-double"].source
+    assert '"""Twice n."""' in cells["solution-double"].source
+    assert "answer_of_the_author" not in text
+    assert cells["check-double"].metadata.editable is False
+    assert len(cells["check-double"].metadata.nbgrader.checksum) == 32
+    assert text == canonical(parse_notebook(text.encode()))
+
+
+def test_solution_lines_are_those_that_say_something() -> None:
+    cells = toy.cells()
+    said = "    # a comment that says nothing\n    n += 1\n    answer_of_the_author"
+    cells[2]["source"] = toy.SOLUTION.replace("    answer_of_the_author", said, 1)
+    lines = sorted(solution_lines(parse_notebook(toy.notebook(cells[:3]))))
+    assert lines == ["answer_of_the_author = n + n", "return answer_of_the_author"]
+
+
+def test_a_release_with_its_proofs_is_written_with_the_settings(
+    source: Path, scores: dict[str, Graded], tmp_path: Path
+) -> None:
+    said: list[str] = []
+    release([UNIT], tmp_path / "build" / "release", said.append)
+    path = tmp_path / "build" / "release" / "99-toy" / "99-toy.ipynb"
+    assert path.read_text() == student_notebook(source)
+    assert str(tmp_path / "build") in (tmp_path / "build" / "nbgrader_config.py").read_text()
+    assert [line.removeprefix("99-toy: ") for line in said] == [
+        "none of the 2 telling solution lines is in the release",
+        "the release scores 0 of 3 (walls)",
+        "the source scores 3 of 3 (walls)",
+        f"written to {path}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("student", {"exercises": [made.verdict(score=1)]}, "the release scores 1, not 0"),
+        ("source", {"exercises": [made.verdict("failed", "oh", 0)]}, "the source scores 0, not 3"),
+        ("source", {"status": "infrastructure", "reason": "no walls"}, "no walls"),
+        ("student", {"status": "unreadable", "exercises": []}, r"\(unreadable\)"),
+    ],
+)
+def test_a_wrong_score_publishes_nothing(
+    source: Path,
+    scores: dict[str, Graded],
+    tmp_path: Path,
+    name: str,
+    changes: dict[str, Any],
+    reason: str,
+) -> None:
+    scores[name] = scores[name]._replace(**changes)
+    with pytest.raises(ReleaseError, match=reason):
+        release([UNIT], tmp_path / "build" / "release", lambda line: None)
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_solution_line_anywhere_in_the_release_is_found(source: Path) -> None:
+    cells = toy.cells()
+    cells[0]["source"] = "Hint:\n\n        return answer_of_the_author\n"
+    text = canonical(parse_notebook(toy.notebook(cells)))
+    assert leaked({"return answer_of_the_author"}, text) == ["return answer_of_the_author"]
+    with pytest.raises(ReleaseError, match="'answer_of_the_author = n \\+ n' is in the release"):
+        next(proofs(UNIT, text))
+
+
+def test_a_source_without_solutions_is_no_proof(source: Path) -> None:
+    source.write_text(student_notebook(source))
+    with pytest.raises(ReleaseError, match="no solution was found"):
+        next(proofs(UNIT, student_notebook(source)))
+
+
+def test_the_settings_are_python_with_absolute_paths_and_find_alembic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    config = SimpleNamespace(CourseDirectory=SimpleNamespace(), Exchange=SimpleNamespace())
+    odd = tmp_path / 'it\'s a "folder"'
+    exec(nbgrader_config(odd), {"get_config": lambda: config})
+    assert Path(config.CourseDirectory.root, "notebooks").is_dir()
+    assert config.CourseDirectory.release_directory == str(odd / "release")
+    assert config.CourseDirectory.db_url == f"sqlite:///{odd / 'gradebook.db'}"
+    assert shutil.which("alembic")

@@ -1,0 +1,194 @@
+"""What a student's process can import: all that it needs, and nothing that answers."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder import bubblewrap
+from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
+from autograder.runtime import build_runtime
+from autograder.seeds import PUBLIC_SECRET
+
+ROOT = Path(__file__).parents[2]
+WITHHELD = ("mpedu.families.gpipe", "mpedu.simulate.Timeline.idle_share")
+TOY = Unit(
+    "99",
+    "toy",
+    (Exercise("toy", "Toy", 1, ("f",), "data", WITHHELD, (), "99", lambda s, d: None),),
+    (),
+)
+UNITS = [TOY, *map(load_unit, unit_numbers())]
+FILES = {
+    "mpedu": "__init__ faults schedule validate families simulate cost doctor plot".split(),
+    "autograder": "__init__ plain protocol walls student worker notebook".split(),
+}
+SECRETS = ["checks", "bank"]  # folders of the autograder that tell answers
+
+
+@pytest.fixture(scope="module", params=UNITS, ids=lambda unit: unit.number)
+def unit(request: pytest.FixtureRequest) -> Unit:
+    made: Unit = request.param
+    return made
+
+
+@pytest.fixture(scope="module")
+def runtime(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runtime") / unit.number
+    build_runtime(unit, folder)
+    return folder
+
+
+def functions(source: str) -> dict[str, ast.FunctionDef]:
+    """Every function of a module by its path, like "Timeline.idle_share"."""
+    found = {}
+
+    def look(node: ast.AST, path: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                if isinstance(child, ast.FunctionDef):
+                    found[path + child.name] = child
+                look(child, f"{path}{child.name}.")
+
+    look(ast.parse(source), "")
+    return found
+
+
+def inside(runtime: Path, code: str) -> str:
+    """What Python prints that sees the runtime folder and no editable install."""
+    finders = "import sys, importlib.machinery as m\n"
+    finders += "sys.meta_path[:] = [m.BuiltinImporter, m.FrozenImporter, m.PathFinder]\n"
+    done = subprocess.run(
+        [sys.executable, "-P", "-s", "-c", finders + code],
+        env={"PYTHONPATH": str(runtime)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_it_holds_these_files_and_nothing_else(runtime: Path) -> None:
+    found = {str(path.relative_to(runtime)) for path in runtime.rglob("*") if path.is_file()}
+    assert found == {f"{package}/{name}.py" for package, names in FILES.items() for name in names}
+
+
+def test_withheld_functions_have_no_body_and_all_others_are_unchanged(
+    runtime: Path, unit: Unit
+) -> None:
+    seen = set()
+    for module in FILES["mpedu"][:-1]:
+        ours = functions((ROOT / f"mpedu/{module}.py").read_text(encoding="utf-8"))
+        theirs = functions((runtime / f"mpedu/{module}.py").read_text(encoding="utf-8"))
+        assert ours.keys() == theirs.keys()
+        for name, function in ours.items():
+            if f"mpedu.{module}.{name}" in unit.withholds:
+                seen.add(f"mpedu.{module}.{name}")
+                kinds = [type(statement) for statement in theirs[name].body]
+                assert kinds == [ast.ImportFrom, ast.Raise]
+            else:
+                assert ast.dump(function) == ast.dump(theirs[name])
+    assert seen == set(unit.withholds)
+
+
+def texts(path: Path) -> set[str]:
+    """Every text of some length in a module: messages, docstrings, code kept as text."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    strings = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return {text for text in strings if isinstance(text, str) and len(text) > 30}
+
+
+def bodies(path: Path) -> set[str]:
+    """Every function's statements, those of a single one left out."""
+    found = functions(path.read_text(encoding="utf-8")).values()
+    return {ast.dump(ast.Module(f.body[1:], [])) for f in found if len(f.body) > 2}
+
+
+@pytest.mark.parametrize("told", [texts, bodies])
+def test_nothing_of_checks_banks_or_seeds_is_in_it(
+    runtime: Path, told: Callable[[Path], set[str]]
+) -> None:
+    secret = [path for name in SECRETS for path in (ROOT / "autograder" / name).glob("*.py")]
+    telling = set().union(*map(told, [*secret, ROOT / "autograder" / "seeds.py"]))
+    assert telling
+    shown = set().union(*map(told, runtime.rglob("*.py")))
+    assert telling & shown == set()
+    assert PUBLIC_SECRET.decode() not in "".join(p.read_text() for p in runtime.rglob("*.py"))
+
+
+def test_nothing_else_of_ours_can_be_imported_from_it(runtime: Path) -> None:
+    code = """
+import importlib
+for name in ("autograder.checks", "autograder.bank", "autograder.judge", "autograder.seeds",
+             "autograder.oracle", "autograder.exercise", "mpedu.layout"):
+    try: importlib.import_module(name); print(name)
+    except ModuleNotFoundError: pass
+"""
+    assert inside(runtime, code) == ""
+
+
+def test_drawing_and_talking_are_there_and_do_nothing(runtime: Path) -> None:
+    code = """
+from autograder.notebook import check, guess, hint, show
+from mpedu.plot import draw_schedule, whatever_comes_later
+def student(): raise SystemExit("was called")
+print([f(student, 1, x=2) for f in (check, guess, hint, show, draw_schedule, whatever_comes_later)])
+"""
+    assert inside(runtime, code) == f"{[None] * 6}\n"
+
+
+def test_a_second_build_leaves_nothing_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "99" / "mpedu").mkdir(parents=True)
+    (tmp_path / "99" / "mpedu" / "old.py").touch()
+    build_runtime(TOY, tmp_path / "99")
+    assert not (tmp_path / "99" / "mpedu" / "old.py").exists()
+
+
+def test_others_can_read_it_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        build_runtime(TOY, tmp_path / "99")
+    finally:
+        os.umask(before)
+    modes = {p.stat().st_mode & 0o777 for p in (tmp_path / "99").rglob("*") if p.is_dir()}
+    files = {p.stat().st_mode & 0o777 for p in (tmp_path / "99").rglob("*") if p.is_file()}
+    assert (modes | {(tmp_path / "99").stat().st_mode & 0o777}, files) == ({0o755}, {0o644})
+
+
+def words_after(command: list[str], flag: str, n_words: int) -> list[list[str]]:
+    return [command[at + 1 : at + 1 + n_words] for at, word in enumerate(command) if word == flag]
+
+
+def test_the_outer_wall_shows_nothing_of_the_checkout(tmp_path: Path) -> None:
+    command = bubblewrap.bubblewrap_command("bwrap", tmp_path / "runtime")
+    shown = [Path(a) for flag in ("--ro-bind", "--bind") for a, _ in words_after(command, flag, 2)]
+    allowed = {
+        Path("/usr"),
+        Path(sys.prefix).resolve(),
+        Path(sys.base_prefix).resolve(),
+        tmp_path / "runtime",
+    }
+    assert set(shown) - {Path("/bin"), Path("/lib"), Path("/lib64")} <= allowed
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_our_own_code_within_the_environment_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_checkout: bool
+) -> None:
+    packages = tmp_path / "venv" / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    if is_checkout:
+        (packages / "pyproject.toml").touch()
+    monkeypatch.setattr(bubblewrap, "__file__", str(packages / "autograder" / "bubblewrap.py"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    command = bubblewrap.bubblewrap_command("bwrap", tmp_path / "runtime")
+    hidden: list[Any] = [place for (place,) in words_after(command, "--tmpfs", 1)]
+    inside = "/opt/venv/lib/site-packages"
+    names = [inside] if is_checkout else [f"{inside}/autograder", f"{inside}/mpedu"]
+    assert hidden == [*names, "/tmp"]

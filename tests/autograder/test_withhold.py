@@ -1,0 +1,77 @@
+import pytest
+
+from autograder.withhold import strip_source, withheld
+from mpedu import families
+from mpedu.families import gpipe as an_alias
+from mpedu.faults import Withheld
+from mpedu.simulate import Span, Timeline
+
+
+def test_an_alias_imported_earlier_refuses_and_works_again_after():
+    before = an_alias(2, 3)
+    with (
+        withheld(["mpedu.families.gpipe"]),
+        pytest.raises(Withheld, match=r"this is the exercise: mpedu\.families\.gpipe"),
+    ):
+        an_alias(2, 3)
+    assert an_alias(2, 3) == before
+
+
+def test_a_property_refuses():
+    timeline = Timeline([Span(0, "F", 0, 0, 0, 1)], 1)
+    with (
+        withheld(["mpedu.simulate.Timeline.idle_share"]),
+        pytest.raises(Withheld, match="this is the exercise"),
+    ):
+        _ = timeline.idle_share
+    assert timeline.idle_share == 0
+
+
+def test_a_function_comes_back_when_the_check_raises():
+    with pytest.raises(KeyError), withheld(["mpedu.families.gpipe"]):
+        raise KeyError
+    assert families.gpipe(1, 1)
+
+
+def test_only_functions_can_be_withheld():
+    with (
+        pytest.raises(ValueError, match="not a plain function"),
+        withheld(["mpedu.schedule.KINDS"]),
+    ):
+        pass
+
+
+SOURCE = '''
+class Box:
+    @property
+    def size(self):
+        """The answer."""
+        return 42
+
+    def other(self):
+        return 1
+
+def answer(x):
+    """Returns the answer."""
+    return x + 41
+
+def free():
+    return 3
+'''
+
+
+def test_stripped_source_keeps_the_rest_and_loses_every_withheld_body():
+    stripped = strip_source(SOURCE, "mpedu.m", ["mpedu.m.answer", "mpedu.m.Box.size", "mpedu.n.x"])
+    assert "41" not in stripped and "42" not in stripped and "The answer" not in stripped
+    namespace = {}
+    exec(stripped, namespace)
+    assert namespace["free"]() == 3 and namespace["Box"]().other() == 1
+    with pytest.raises(Withheld, match=r"this is the exercise: mpedu\.m\.answer"):
+        namespace["answer"](1)
+    with pytest.raises(Withheld, match=r"mpedu\.m\.Box\.size"):
+        _ = namespace["Box"]().size
+
+
+def test_a_withheld_name_that_is_not_there_is_an_error_not_a_hole():
+    with pytest.raises(ValueError, match=r"mpedu\.m\.gone is withheld"):
+        strip_source(SOURCE, "mpedu.m", ["mpedu.m.gone"])
