@@ -58,6 +58,8 @@ def _tell(verdict: Verdict) -> float | None:
     if verdict.score == verdict.points:
         print(f"{verdict.title}: {points}.")
         return None
+    if verdict.status == "unwritten":
+        raise CheckFailed(verdict.messages[0])
     if verdict.score == 0 and len(verdict.messages) == 1 and "\n" not in verdict.messages[0]:
         raise CheckFailed(verdict.messages[0])
     print("\n".join([f"{verdict.title}: {points}.", *verdict.messages]))

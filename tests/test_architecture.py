@@ -68,5 +68,3 @@ def test_layer_0_loads_neither_torch_nor_matplotlib():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
-
-

@@ -3,129 +3,13 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-TOOLS = (
-    "sh cat chmod cksum cp cut date dirname env grep id ln mkdir mktemp mv rm rmdir sed sleep "
-    "tail uname"
-).split()
-
-# Answers what `course` asks of a Python before there is an environment, and makes one on `-m venv`.
-SYSTEM_PYTHON = """#!/bin/sh
-case "$*" in
-    *os.setsid*) shift 2; {detach} ;;
-    *_base_executable*) echo "{version} $0" ;;
-    "-c import venv, ensurepip") exit {lacks} ;;
-    "-m venv "*) echo venv >>"$FAKE/calls"; mkdir -p "$3/bin"
-        cp "$FAKE/venv-python" "$3/bin/python" ;;
-    *) exit 9 ;;
-esac
-"""
-# The environment's Python: records each call of pip and then does as FAKE_PIP says.
-VENV_PYTHON = """#!/bin/sh
-case "$*" in
-    *os.setsid*) shift 2; {detach} ;;
-    "-c import pip") exit 0 ;;
-    "-m pip "*)
-        echo "$*" >>"$FAKE/calls"; env >"$FAKE/environment"
-        case ${{FAKE_PIP:-works}} in
-            fails) echo "ERROR: No matching distribution found for torch==2.13.0"; exit 1 ;;
-            offline) echo "WARNING: broken by 'NewConnectionError(...)'"; exit 1 ;;
-            hangs) sleep 97 & echo $! >"$FAKE/sleeper"; wait ;;
-            slow) sleep 1 ;;
-        esac
-        for tool in ruff mypy; do
-            printf '#!/bin/sh\\necho %s "$@"\\n! [ "$FAKE_BAD" = %s ]\\n' $tool $tool \\
-                >"${{0%/*}}/$tool"
-            chmod +x "${{0%/*}}/$tool"
-        done ;;
-    "-m pytest"* | "-P -m autograder"*) printf '<%s>' "$@"; echo "${{PATH%%:*}}"; exit 7 ;;
-    *) exit 9 ;;
-esac
-"""
-# Another user may not be able to run our own Python, because of the folder that it lies in.
-DETACH = f"""[ -x '{sys.executable}' ] || exec "$@"
-        exec '{sys.executable}' -c 'import os, sys
-os.setsid()
-os.execv(sys.argv[1], sys.argv[1:])' "$@"
-"""
-
-
-class Machine:
-    """A checkout in a folder whose name has a space, and a PATH with only what we put there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.root = folder / "check out"
-        self.bin = folder / "bin"
-        self.fake = folder / "fake"
-        self.tmp = folder / "tmp"
-        for made in (self.root, self.bin, self.fake, self.tmp):
-            made.mkdir(parents=True)
-        for name in ("course", "pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(ROOT / name, self.root / name)
-        for name in ("mpedu", "autograder"):
-            (self.root / name).mkdir()
-        for tool in TOOLS:
-            (self.bin / tool).symlink_to(shutil.which(tool) or tool)
-        self.write(self.fake / "venv-python", VENV_PYTHON.format(detach=DETACH))
-        self.venv = self.root / ".venv"
-        self.lock = self.root / ".venv.lock"
-
-    def write(self, path: Path, text: str) -> None:
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
-
-    def add_python(self, name: str, version: str, lacks: int = 0) -> None:
-        text = SYSTEM_PYTHON.format(version=version, lacks=lacks, detach=DETACH)
-        self.write(self.bin / name, text)
-
-    def add_tool(self, name: str, text: str = "") -> None:
-        (self.bin / name).unlink(missing_ok=True)
-        self.write(self.bin / name, f"#!/bin/sh\n{text}\n")
-
-    def environment(self, **more: str) -> dict[str, str]:
-        plain = {"PATH": str(self.bin), "FAKE": str(self.fake), "TMPDIR": str(self.tmp)}
-        return plain | {"FAKE_BAD": "", "LC_ALL": "C"} | more
-
-    def run(self, *args: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        settings = {key: more.pop(key) for key in list(more) if key.isupper()}
-        command = more.pop("command", [str(self.root / "course")])
-        return subprocess.run(
-            [*command, *args],
-            env=self.environment(**settings),
-            cwd=self.folder,
-            text=True,
-            capture_output=True,
-            timeout=20,
-            **more,
-        )
-
-    def start(self, *args: str, **settings: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [str(self.root / "course"), *args],
-            env=self.environment(**settings),
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def calls(self) -> list[str]:
-        log = self.fake / "calls"
-        return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-
-    def files(self) -> set[str]:
-        return {path.name for path in self.root.iterdir()}
+from course_machine import Machine, sentence
 
 
 @pytest.fixture
@@ -134,29 +18,10 @@ def bare(tmp_path: Path) -> Machine:
 
 
 @pytest.fixture
-def machine(bare: Machine) -> Machine:
-    bare.add_python("python3.12", "3.12")
-    return bare
-
-
-def sentence(run: subprocess.CompletedProcess[str]) -> str:
-    """The one sentence that a refused command ends with."""
-    assert run.returncode == 2, run.stderr
-    last = run.stderr.splitlines()[-1]
-    assert last.startswith("course: ") and last.endswith(".")
-    return last
-
-
-def wait_for(path: Path) -> None:
-    limit = time.monotonic() + 10
-    while not path.exists() or not path.read_text(encoding="utf-8").strip():
-        assert time.monotonic() < limit, f"{path} did not appear"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
-    return state.stdout.strip()[:1] not in ("", "Z")
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    made.add_python("python3.12", "3.12")
+    return made
 
 
 @pytest.mark.parametrize("args", [(), ("help",), ("--help",)])
@@ -280,105 +145,6 @@ def test_settings_for_other_projects_do_not_reach_pip(machine: Machine) -> None:
     assert "/elsewhere" not in seen and "PIP_USER=0" in seen
 
 
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [("fails", "No matching distribution"), ("offline", "the package index cannot be reached")],
-)
-def test_failing_pip_leaves_only_its_log(machine: Machine, how: str, reason: str) -> None:
-    before = machine.files()
-    said = sentence(machine.run("lab", FAKE_PIP=how))
-    assert reason in said
-    log = Path(said.rsplit(" ", 1)[1].removesuffix("."))
-    assert log.parent == machine.tmp and log.stat().st_size > 0
-    assert machine.files() == before
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_stopped_installation_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
-    before = machine.files()
-    with machine.start("lab", FAKE_PIP="hangs") as run:
-        wait_for(machine.fake / "sleeper")
-        os.killpg(run.pid, number)
-        _, said = run.communicate(timeout=10)
-    assert run.returncode == 130 and said.endswith("nothing half made is left.\n")
-    assert machine.files() == before and not list(machine.tmp.iterdir())
-    assert not is_alive(int((machine.fake / "sleeper").read_text()))
-
-
-def test_killed_installation_is_made_anew(machine: Machine) -> None:
-    with machine.start("lab", FAKE_PIP="hangs") as run:
-        wait_for(machine.fake / "sleeper")
-        run.kill()
-    sleeper = int((machine.fake / "sleeper").read_text())
-    os.killpg(os.getpgid(sleeper), signal.SIGKILL)
-    assert machine.venv.exists() and machine.lock.exists()
-    (machine.venv / "leftover").touch()
-    assert machine.run("test").returncode == 7
-    assert machine.calls().count("venv") == 2
-    assert not (machine.venv / "leftover").exists() and not machine.lock.exists()
-
-
-def test_moved_checkout_is_made_anew(machine: Machine) -> None:
-    machine.run("test")
-    moved = machine.root.rename(machine.folder / "else where")
-    run = machine.run("test", command=[str(moved / "course")])
-    assert run.stdout == f"<-m><pytest>{moved}/.venv/bin\n"
-    assert machine.calls()[2:] == ["venv", f"-m pip install --no-input torch==2.13.0 -e {moved}"]
-
-
-def test_environment_whose_python_is_gone_is_made_anew(machine: Machine) -> None:
-    machine.run("test")
-    (machine.venv / "bin/python").unlink()
-    assert machine.run("test").returncode == 7
-    assert machine.calls().count("venv") == 2
-
-
-def test_changed_requirements_are_brought_up_to_date_in_place(machine: Machine) -> None:
-    machine.run("test")
-    with (machine.root / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write("# changed\n")
-    failed = machine.run("test", FAKE_PIP="fails")
-    assert "nothing was changed" in sentence(failed)  # and the old environment is kept
-    assert (machine.venv / "bin/python").exists()
-    assert machine.run("test").returncode == 7
-    assert machine.calls().count("venv") == 1 and len(machine.calls()) == 4
-    assert machine.run("test").stderr == ""
-
-
-def test_lock_of_a_live_process_is_waited_for_within_a_limit(machine: Machine) -> None:
-    machine.lock.mkdir()
-    (machine.lock / "owner").write_text(f"{os.getpid()} {os.uname().nodename}\n")
-    run = machine.run("test", COURSE_WAIT_S="1")
-    assert f"(process {os.getpid()}) is making the environment; waiting for it" in run.stderr
-    assert f"remove {machine.lock}" in sentence(run)
-    assert machine.lock.exists() and not machine.venv.exists()
-
-
-def test_lock_from_another_machine_is_never_broken(machine: Machine) -> None:
-    with subprocess.Popen(["true"]) as dead:
-        pass
-    machine.lock.mkdir()
-    (machine.lock / "owner").write_text(f"{dead.pid} another-machine\n")
-    assert f"remove {machine.lock}" in sentence(machine.run("test", COURSE_WAIT_S="0"))
-    assert machine.lock.exists()
-
-
-def test_lock_of_a_dead_process_is_broken(machine: Machine) -> None:
-    with subprocess.Popen(["true"]) as dead:
-        pass
-    machine.lock.mkdir()
-    (machine.lock / "owner").write_text(f"{dead.pid} {os.uname().nodename}\n")
-    assert machine.run("test").returncode == 7
-    assert not machine.lock.exists()
-
-
-def test_second_run_uses_what_the_first_has_made(machine: Machine) -> None:
-    with machine.start("test", FAKE_PIP="slow") as one, machine.start("test") as two:
-        said = one.communicate(timeout=15)[1] + two.communicate(timeout=15)[1]
-    assert (one.returncode, two.returncode) == (7, 7)
-    assert "waiting for it" in said and len(machine.calls()) == 2
-
-
 @pytest.fixture
 def read_only() -> Iterator[Machine]:
     """A machine whose checkout cannot be written, in a folder that every user can reach."""
@@ -416,29 +182,6 @@ def test_read_only_checkout_is_installed_through_links(read_only: Machine) -> No
     assert (venv / "checkout/mpedu").resolve() == read_only.root / "mpedu"
     assert (venv / "checkout/pyproject.toml").is_file()
     assert read_only.files() == before
-
-
-def test_folder_that_course_did_not_make_is_never_removed(machine: Machine) -> None:
-    precious = machine.folder / "precious"
-    precious.mkdir()
-    (precious / "file").touch()
-    said = sentence(machine.run("test", COURSE_VENV="precious/"))  # relative to where one stands
-    assert f"{precious} is not empty and ./course did not make it" in said
-    assert (precious / "file").exists() and machine.calls() == []
-
-
-def test_environment_that_someone_made_by_hand_is_never_removed(machine: Machine) -> None:
-    machine.run("test")
-    (machine.venv / ".course-stamp").unlink()
-    assert f"{machine.venv} is not empty and ./course did not make it" in sentence(
-        machine.run("test")
-    )
-    assert (machine.venv / "bin/python").exists()
-
-
-def test_half_made_environment_of_another_tool_is_made_anew(machine: Machine) -> None:
-    (machine.venv / "bin").mkdir(parents=True)  # what `python3 -m venv` leaves without ensurepip
-    assert machine.run("test").returncode == 7
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def _form(got: Any, n_stages: int, n_microbatches: int) -> tuple[str, str] | Non
     if not isinstance(got, list):
         return "not_a_schedule", f"{shown(got)} came back; a list with one list per stage is asked"
     if len(got) != n_stages:
-        return "n_lists", f"{len(got)} lists came back for n_stages={n_stages}"
+        what = "lists" if all(isinstance(entry, list) for entry in got) else "entries, not lists,"
+        return "n_lists", f"{len(got)} {what} came back for n_stages={n_stages}"
     for stage, actions in enumerate(got):
         if not isinstance(actions, list):
             return "not_a_schedule", f"stage {stage} is {shown(actions)}, a list of Action is asked"

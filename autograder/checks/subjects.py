@@ -1,9 +1,11 @@
-"""Subjects that stand between a check and the student's functions."""
+"""What stands between a check and the student's functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from autograder.diagnosis import Answers, Case, Diagnosis, Miss, Subject, has_over
+from autograder.exercise import Draw
 
 
 class Bounded:
@@ -38,3 +40,22 @@ class Answered:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Gives the next answer, whatever is asked."""
         return lambda *args: next(self._left)[1]
+
+
+def same_miss(draw: Draw) -> None:
+    """Miss as in the group before, without whose success the next one means nothing."""
+    diagnosis = draw.groups[-1].diagnosis
+    if diagnosis:
+        raise Miss(diagnosis)
+
+
+@contextmanager
+def resting_on(draw: Draw, name: str) -> Iterator[None]:
+    """A miss inside says that the first group's function, if wrong too, may be the cause."""
+    try:
+        yield
+    except Miss as miss:
+        told = miss.diagnosis
+        if draw.groups and draw.groups[0].diagnosis:
+            told = told._replace(text=f"{told.text} If it calls your {name}, mend that first.")
+        raise Miss(told) from None

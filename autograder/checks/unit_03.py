@@ -22,7 +22,7 @@ from autograder.checks.cases_03 import (
     timed,
 )
 from autograder.checks.schedules import illegal
-from autograder.checks.subjects import Answered, Bounded
+from autograder.checks.subjects import Answered, Bounded, resting_on, same_miss
 from autograder.checks.texts_03 import GUESSES as GUESSES
 from autograder.checks.texts_03 import HINTS
 from autograder.checks.values import differs_from, shown
@@ -55,13 +55,6 @@ CORRECT_TIME = 1 + Fraction(1, 10**9)  # times nearer than this count as equal
 FAST_TIME = 1 + Fraction(1, 100)
 
 
-def _same_miss(draw: Draw) -> None:
-    """Miss as in the group before, without whose success this one means nothing."""
-    diagnosis = draw.groups[-1].diagnosis
-    if diagnosis:
-        raise Miss(diagnosis)
-
-
 @exercise(
     "gpipe",
     title="GPipe: a legal schedule",
@@ -76,7 +69,7 @@ def gpipe(subject: Subject, draw: Draw) -> None:
     with draw.group("legal schedules", points=2):
         answers = examine(subject, schedule_cases(draw, 9), illegal, schedules.LEGAL)
     with draw.group("all forwards first, and counts below 1 refused", points=1):
-        _same_miss(draw)
+        same_miss(draw)
         cases = [case for case, _ in answers]
         examine(Answered(answers), cases, _late, schedules.FORWARDS_FIRST)
         n = draw.int(2, 9)
@@ -165,7 +158,7 @@ def idle_share(subject: Subject, draw: Draw) -> None:
         plain = [first, timed(naive(3, 2)), timed(naive(1, 3)), *drawn]
         examine(subject, _each("idle_share", plain), differs, timelines.SHARES)
     with draw.group("late clocks, devices without work, any order, no spans", points=1):
-        _same_miss(draw)
+        same_miss(draw)
         late = moved(timed(oracle.gpipe(2, 2)), 5 if not draw.secret else draw.int(6, 99))
         short = timed(oracle.gpipe(2, 3))._replace(n_ranks=3)
         edges = [late, short, *(scattered(draw, *most) for _ in range(5))]
@@ -201,7 +194,7 @@ def bubble(subject: Subject, draw: Draw) -> None:
         differs = differs_from(oracle.bubble_over_ideal, look, general, 1e-12)
         cases = [Case("bubble_over_ideal", pair) for pair in pairs]
         examine(subject, cases, differs, bubbles.OVER_IDEAL)
-    with draw.group("fewest micro-batches", points=1):
+    with draw.group("fewest micro-batches", points=1), resting_on(draw, "bubble_fraction"):
         cases = [Case("min_microbatches", bound) for bound in bounds(draw)]
         examine(subject, cases, bubbles.differs_count, bubbles.COUNT)
         # Those above first: a search that ends there has not begun one without end below.
@@ -227,7 +220,7 @@ def step_time(subject: Subject, draw: Draw) -> None:
         calls += [(k, draw.int(1, 40), n, s, o) for k, n, s, o in machines(draw, 12)]
         cases = [Case("step_time_s", call) for call in calls]
         examine(subject, cases, differs, pieces.TIME)
-    with draw.group("best number of micro-batches", points=1):
+    with draw.group("best number of micro-batches", points=1), resting_on(draw, "step_time_s"):
         asked = machines(draw, 9)
         asked += [(2, 12, 0.5, 1.0), (draw.int(2, 9), draw.int(8, 60), 1.0, 0.0)]
         _examine_best(subject, asked, CORRECT_TIME)
@@ -276,7 +269,7 @@ def split_batch(subject: Subject, draw: Draw) -> None:
         _expect_refusal(subject, Case("split_batch", (n_samples, 0)))
     with draw.group("weights", points=1):
         if not answers:
-            _same_miss(draw)
+            same_miss(draw)
         examine(Answered(answers), cases, pieces.differs_weight, pieces.WEIGHT)
 
 

@@ -1,19 +1,12 @@
 from collections import Counter
 
 import pytest
-from judged import SECRETS, first_diagnosis, judged
+from judged import CAUSES, SECRETS, UNIT, first_diagnosis, judged
 
 from autograder.bank.unit_03 import CHEATS, RIGHT, WRONG
-from autograder.checks import (
-    mistakes_03_bubble,
-    mistakes_03_pieces,
-    mistakes_03_schedule,
-    mistakes_03_timeline,
-)
-from autograder.diagnosis import Mistake
-from autograder.exercise import find_exercise, load_unit
+from autograder.exercise import find_exercise
 
-EXERCISES = [exercise.id for exercise in load_unit("03").exercises]
+EXERCISES = [exercise.id for exercise in UNIT.exercises]
 # Causes that any exercise about numbers can name.
 SHARED = {"constant", "rounded", "percent"}
 # Told without a look at the other answers, since they only say what differs.
@@ -28,18 +21,6 @@ def cases(answers):
         for answer in answers
         for exercise in answer.expected
     ]
-
-
-def mistakes_known():
-    modules = (
-        mistakes_03_bubble,
-        mistakes_03_pieces,
-        mistakes_03_schedule,
-        mistakes_03_timeline,
-    )
-    tuples = [value for module in modules for value in vars(module).values()]
-    known = [m for value in tuples if isinstance(value, tuple) for m in value]
-    return {mistake.id for mistake in known if isinstance(mistake, Mistake)}
 
 
 @pytest.mark.parametrize("secret", [None, *SECRETS], ids=["notebook", "secret", "other-secret"])
@@ -79,7 +60,7 @@ def test_importing_the_answer_is_told_in_the_notebook():
 def test_tabulated_public_cases_pass_in_the_notebook_and_nowhere_else():
     (cheat,) = [answer for answer in CHEATS if answer.id == "tabulates_the_public_cases"]
     assert set(cheat.expected) == set(EXERCISES)
-    for exercise in load_unit("03").exercises:
+    for exercise in UNIT.exercises:
         assert judged(exercise, cheat.source).score == exercise.points
         verdict = judged(exercise, cheat.source, SECRETS[0])
         assert verdict.score == 0
@@ -93,7 +74,7 @@ def test_each_mistake_is_drawn_by_exactly_one_entry():
     drawn = Counter(
         diagnosis for answer in WRONG for diagnosis in {d for _, d in answer.expected.values()}
     )
-    for known in (mistakes_known() - SHARED) | OF_ONE_ANSWER:
+    for known in (CAUSES - SHARED) | OF_ONE_ANSWER:
         assert drawn[known] == 1, known
     for known in SHARED:
         assert drawn[known] >= 1, known
@@ -101,7 +82,7 @@ def test_each_mistake_is_drawn_by_exactly_one_entry():
 
 @pytest.mark.parametrize("exercise_id", LEAST_MISTAKES)
 def test_the_bank_holds_the_mistakes_of_the_outline(exercise_id):
-    causes = mistakes_known() | OF_ONE_ANSWER
+    causes = CAUSES | OF_ONE_ANSWER
     drawn = {answer.expected[exercise_id][1] for answer in WRONG if exercise_id in answer.expected}
     assert len(drawn & causes) >= LEAST_MISTAKES[exercise_id]
 
@@ -113,7 +94,7 @@ def test_every_answer_is_there_once_and_every_exercise_has_right_and_general_one
         exercise
         for answer in WRONG
         for exercise, (_, diagnosis) in answer.expected.items()
-        if diagnosis not in mistakes_known() | OF_ONE_ANSWER
+        if diagnosis not in CAUSES | OF_ONE_ANSWER
     )
     for exercise_id in EXERCISES:
         assert sum(exercise_id in answer.expected for answer in RIGHT) >= 2

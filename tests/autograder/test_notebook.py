@@ -1,0 +1,214 @@
+import ctypes
+import json
+import os
+import sys
+import warnings
+
+import pytest
+
+from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best, show
+from mpedu.families import gpipe, naive
+from mpedu.plot import Picture
+from mpedu.schedule import Action
+from mpedu.simulate import Costs, simulate
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def ask(exercise_id, source):
+    """`check` as a cell of a notebook that holds `source` calls it."""
+    namespace = {"check": check, "Action": Action}
+    exec(source, namespace)
+    return eval(f"check({exercise_id!r})", namespace)
+
+
+RIGHT = """
+def gpipe(n_stages, n_microbatches):
+    if n_stages < 1 or n_microbatches < 1:
+        raise ValueError(f"{n_stages} {n_microbatches}")
+    return [[Action(k, s, m) for k in "FB" for m in range(n_microbatches)] for s in range(n_stages)]
+"""
+SERIAL = RIGHT.replace(
+    'for k in "FB" for m in range(n_microbatches)', 'for m in range(n_microbatches) for k in "FB"'
+)
+
+
+def test_full_points_are_none_partial_points_a_float_and_none_an_error(capsys):
+    assert ask("gpipe", RIGHT) is None
+    partial = ask("gpipe", SERIAL)
+    assert type(partial) is float and partial == 2.0
+    with pytest.raises(CheckFailed, match="makespan 96"):
+        ask("gpipe_fast", SERIAL)
+    out, err = capsys.readouterr()
+    assert "3 of 3 points" in out and "2 of 3 points" in out and err == ""
+
+
+@pytest.mark.parametrize(
+    "source, sentence",
+    [
+        ("", "`gpipe` is not defined."),
+        ("def gpipe(k, m):\n    raise NotImplementedError", "not written yet"),
+        ("from mpedu.families import gpipe", "this is the exercise"),
+        (
+            "from mpedu.families import gpipe as g\ndef gpipe(k, m): return g(k, m)",
+            "this is the exer",
+        ),
+        (
+            "import mpedu.families as f\ndef gpipe(k, m): return f.one_f_one_b(m, k)",
+            "this is the ex",
+        ),
+    ],
+)
+def test_no_answer_is_told_in_one_sentence(source, sentence):
+    with pytest.raises(CheckFailed, match=sentence) as failed:
+        ask("gpipe", source)
+    assert "\n" not in str(failed.value)
+    assert failed.value._render_traceback_() == [f"CheckFailed: {failed.value}"]
+
+
+def test_the_course_works_again_after_a_check():
+    with pytest.raises(CheckFailed):
+        ask("gpipe", "from mpedu.families import gpipe")
+    assert len(gpipe(2, 3)) == 2
+
+
+NOISY = RIGHT.replace(
+    "    if n_stages < 1",
+    """    import os, sys, warnings
+    print("a line on stdout")
+    print("a line on stderr", file=sys.stderr)
+    warnings.warn("a warning")
+    os.write(2, b"a line of a C library\\n")
+    if n_stages < 1""",
+    1,
+)
+
+
+def test_what_the_code_prints_comes_shortened_on_stdout_and_nothing_on_stderr(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        # pytest would keep the warning to itself; a kernel writes it to stderr
+        warnings.showwarning = lambda message, *_: print(message, file=sys.stderr)
+        assert ask("gpipe", NOISY) is None
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.count("a line on stdout") <= 8 and "more lines that your code printed" in out
+    assert out.splitlines()[-1].endswith("3 of 3 points.")
+
+
+def test_streams_and_descriptors_are_given_back_when_the_code_raises(capfd):
+    streams = sys.stdout, sys.stderr
+    with pytest.raises(CheckFailed):
+        ask("gpipe", "def gpipe(k, m):\n    1 / 0")
+    assert (sys.stdout, sys.stderr) == streams
+    os.write(1, b"still there\n")
+    ctypes.CDLL(None).fflush(None)
+    assert "still there" in capfd.readouterr().out
+
+
+def test_the_students_line_is_named():
+    with pytest.raises(CheckFailed) as failed:
+        ask("gpipe", "def gpipe(k, m):\n    return 1 / 0")
+    assert "ZeroDivisionError" in str(failed.value) and "line 2" in str(failed.value)
+
+
+def test_the_stop_button_stops_a_check():
+    with pytest.raises(KeyboardInterrupt):
+        ask("gpipe", "def gpipe(k, m):\n    raise KeyboardInterrupt")
+
+
+def test_an_unknown_exercise_lists_the_known_ones():
+    with pytest.raises(ValueError, match="no exercise 'gpip'; known: gpipe"):
+        check("gpip")
+
+
+def test_hints_come_one_by_one_and_any_can_be_asked_for(capsys):
+    for step in (1, 2, 3, 3):
+        hint("gpipe")
+        assert f"Hint {step} of 3." in capsys.readouterr().out
+    hint("gpipe", 1)
+    assert "Hint 1 of 3." in capsys.readouterr().out
+    with pytest.raises(ValueError, match="choose 1 to 3"):
+        hint("gpipe", 4)
+
+
+def test_a_guess_is_kept_beside_the_notebook_and_shown_with_the_result(capsys):
+    guess("idle-m8", ...)
+    assert "Your guess first" in capsys.readouterr().out
+    guess("idle-m8", 0.25)
+    guess("idle-m8")
+    assert "You said 25.0%; it is 27.3%." in capsys.readouterr().out
+    assert json.loads(NOTES.read_text())["guesses"] == {"idle-m8": 0.25}
+
+
+@pytest.mark.parametrize("value", ["a lot", None, True])
+def test_a_guess_that_is_no_number_is_asked_again(value, capsys):
+    guess("idle-m8", value)
+    assert "is not a number; give one" in capsys.readouterr().out
+    assert not NOTES.exists()
+
+
+def test_broken_notes_cost_no_cell(capsys):
+    NOTES.write_text("[1, 2")
+    guess("idle-m8", 0.25)
+    NOTES.write_text("[1, 2]")
+    hint("gpipe")
+    assert "Hint 1" in capsys.readouterr().out
+
+
+def test_points_so_far_stand_beside_the_guesses(capsys):
+    guess("best-m", 64)
+    assert ask("gpipe", SERIAL) == 2.0
+    my_best()
+    out = capsys.readouterr().out
+    assert "2 of 3" in out and "Points so far: 2." in out and "You said 64; it is 14." in out
+
+
+def unwritten(n_stages, n_microbatches):
+    raise NotImplementedError
+
+
+def broken(n_stages, n_microbatches):
+    return 1 / 0
+
+
+def sizes(n_samples, n_microbatches):
+    return [(3, 0.3)]
+
+
+def test_show_draws_what_it_is_given():
+    assert isinstance(show(naive(4, 1), Costs(8, 16)), Picture)
+    assert isinstance(show(simulate(naive(2, 1))), Picture)
+    assert "33 s" in show(naive_as_gpipe, 4, 8, shade=True).text
+    assert isinstance(show("not a schedule"), Picture)
+
+
+def naive_as_gpipe(n_stages, n_microbatches):
+    return gpipe(n_stages, n_microbatches)
+
+
+def test_show_draws_the_work_that_is_missing_from_a_students_answer():
+    def half(n_stages, n_microbatches):
+        return [[Action("F", 0, 0), Action("B", 0, 0)]]
+
+    assert "stage 1 never runs" in show(half, 2, 1).text
+
+
+@pytest.mark.parametrize(
+    "function, line",
+    [
+        (unwritten, "unwritten: not written yet"),
+        (broken, "broken raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, capsys):
+    assert show(function, 4, 8) is None
+    assert capsys.readouterr().out == line + "\n"
+
+
+def test_show_prints_an_answer_that_is_no_schedule(capsys):
+    assert show(sizes, 10, 4) is None
+    assert capsys.readouterr().out == "sizes: [(3, 0.3)]\n"
