@@ -167,7 +167,10 @@ class RemoteSubject:
                 return "timeout", f"your code takes more than {limits.cpu_s} s of processor time."
             if 2 * report.peak_bytes > limits.memory_bytes:
                 n_mib = limits.memory_bytes // 2**20
-                return "out_of_memory", f"your code asks for more than the {n_mib} MiB it has."
+                return (
+                    "out_of_memory",
+                    f"your code asks for more memory than the {n_mib} MiB it has.",
+                )
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return "crashed", f"the process that runs your code ended before it answered ({how})."
 

@@ -1,17 +1,17 @@
 """The kernel's walls around one student's process: namespaces, mounts, capabilities, limits.
 
 Every call into libc is here. Linux only; each function raises OSError naming the call that failed.
-Runs inside the walls, so it knows nothing of the autograder.
+Runs inside the walls, so it knows nothing of the autograder. Notebooks on other systems import it
+too, so what those lack is looked for only when it is used.
 """
 
 import ctypes
 import os
-import resource
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 4, 24, 36
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _CAPABILITY_VERSION_3, _MOST_CAPABILITIES = 0x20080522, 64
@@ -47,8 +47,13 @@ class Limits(NamedTuple):
     output_bytes: int = 48 * 2**10
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _call(name: str, *args: object) -> None:
-    if getattr(_LIBC, name)(*args) == -1:
+    if getattr(_libc(), name)(*args) == -1:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
 
@@ -122,6 +127,8 @@ def _drop_capabilities() -> None:
 
 def set_limits(limits: Limits, n_running: int) -> None:
     """Limits this process and its children; `n_running` of the user's processes do not count."""
+    import resource
+
     n_processes = n_running + limits.n_processes
     loaded_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     memory_bytes = loaded_bytes + limits.memory_bytes
@@ -138,7 +145,9 @@ def set_limits(limits: Limits, n_running: int) -> None:
 
 def use_memory_reserve() -> None:
     """Lets this process use the little memory above its limit."""
-    with suppress(OSError, ValueError):
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 

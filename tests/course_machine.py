@@ -1,4 +1,4 @@
-"""A machine for the script `course`: a checkout, a PATH we fill, and stand-ins for Python and pip."""
+"""A machine for `course`: a checkout, a PATH that we fill, and stand-ins for Python and pip."""
 
 import shutil
 import subprocess

@@ -266,7 +266,7 @@ def split_batch(subject: Subject, draw: Draw) -> None:
         n_samples = draw.int(2, 40) if draw.secret else 3
         more = Case("split_batch", (n_samples, n_samples + 2))
         _expect_refusal(subject, more, *more.args)
-        _expect_refusal(subject, Case("split_batch", (n_samples, 0)))
+        _expect_refusal(subject, Case("split_batch", (n_samples, 0)), 0)
     with draw.group("weights", points=1):
         if not answers:
             same_miss(draw)

@@ -10,6 +10,7 @@ from judged import CAUSES, SECRETS, UNIT, Asked, first_diagnosis, judged, names_
 from autograder import diagnosis, oracle
 from autograder.bank.unit_03 import WRONG
 from autograder.checks import unit_03
+from autograder.diagnosis import StudentError
 from autograder.exercise import find_exercise, find_guess
 from autograder.local import LocalSubject
 from autograder.seeds import PUBLIC_SECRET
@@ -37,16 +38,18 @@ class WrongOnce:
     """Right but for the first call on which the wrong answer differs from the right one."""
 
     def __init__(self, source):
-        self.right, self.wrong, self.done = Asked(), names_of(source), False
+        self.right, self.wrong = Asked(), LocalSubject(names_of(source), ())
+        self.done = False
 
     def __getattr__(self, name):
         def answer(*args):
             right = getattr(self.right, name)(*args)
-            if not self.done and name in self.wrong:
-                with suppress(ValueError):
-                    wrong = self.wrong[name](*args)
-                    self.done = repr(wrong) != repr(right)
-                    return wrong
+            if self.done:
+                return right
+            with suppress(StudentError):
+                wrong = getattr(self.wrong, name)(*args)
+                self.done = repr(wrong) != repr(right)
+                return wrong
             return right
 
         return answer

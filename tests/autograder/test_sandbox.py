@@ -1,6 +1,7 @@
 """Students' code in its process: what it gives, what it cannot reach, and what it leaves behind."""
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -278,7 +279,7 @@ def f(n):
         (
             "def f(): return bytearray(2**40)",
             "out_of_memory",
-            "your code asks for more than the 200 MiB it has.",
+            "your code asks for more memory than the 200 MiB it has.",
             "",
             None,
         ),
@@ -745,7 +746,29 @@ def f():
     }
 
 
+def test_the_checkout_cannot_be_imported_by_accident(sandbox: Sandbox) -> None:
+    source = """
+import importlib
+def f(names):
+    found = []
+    for name in names:
+        try: found.append(importlib.import_module(name).__name__)
+        except ImportError: pass
+    return found
+"""
+    names = ["autograder.checks", "autograder.bank", "autograder.judge", "mpedu.layout"]
+    assert ask(sandbox, source, [*names, "mpedu.cost"]) == ["mpedu.cost"]
+
+
 # The warm parent
+
+
+def test_walls_stand_where_bubblewrap_works(runtime: Path) -> None:
+    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    if shutil.which("bwrap") is None or subprocess.run(probe, timeout=60).returncode:
+        pytest.skip("bubblewrap is missing, or may not make namespaces on this machine")
+    with Sandbox(runtime, LIMITS) as sandbox:
+        assert sandbox.walls == ("bubblewrap+namespaces", "")
 
 
 def test_a_dead_warm_parent_is_replaced(runtime: Path, sandbox: Sandbox) -> None:
