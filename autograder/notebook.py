@@ -143,14 +143,18 @@ def guess(guess_id: str, value: Any = _REVEAL) -> None:
     else:
         guesses[guess_id] = value
         _write_notes(notes)
-        print(f"{asked.question}\nYour guess: {asked.form.format(value)}. The answer comes below.")
+        print(f"{asked.question}\nYour guess: {_in_form(asked, value)}. The answer comes below.")
 
 
 def _revealed(asked: Guess, value: float | None) -> str:
-    result = asked.form.format(asked.result())
+    result = _in_form(asked, asked.result())
     if value is None:
         return f"{asked.question}\nIt is {result}. (No guess was made above.)"
-    return f"{asked.question}\nYou said {asked.form.format(value)}; it is {result}."
+    return f"{asked.question}\nYou said {_in_form(asked, value)}; it is {result}."
+
+
+def _in_form(asked: Guess, value: float) -> str:
+    return asked.form.format(value).replace("%", " %")
 
 
 def show(what: Any, *args: Any, **kwargs: Any) -> Any:

@@ -47,7 +47,9 @@ class Troubles:
         if issubclass(kind, Withheld):
             return Trouble("withheld", f"{_text(error)}.")
         text, line = self.describe(error)
-        return Trouble("raised", f"your code raises {text}", name_of(kind), line)
+        # A student's own kind of ValueError keeps the promise of a ValueError.
+        type_name = "ValueError" if issubclass(kind, ValueError) else name_of(kind)
+        return Trouble("raised", f"your code raises {text}", type_name, line)
 
     def describe(self, error: BaseException, cell: str = "") -> tuple[str, int | None]:
         """A sentence on an exception being handled, and the student's line that raised it."""

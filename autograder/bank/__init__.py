@@ -1,4 +1,4 @@
-"""The bank of each unit, `unit_NN.py`: answers with the verdict that each must get.
+"""The bank of each unit, `unit_NN`: answers with the verdict that each must get.
 
 A bank module holds three tuples of `Answer`: RIGHT, WRONG and CHEATS.
 """

@@ -1,1 +1,1 @@
-"""The checks of each unit: unit_NN.py."""
+"""The checks of each unit: unit_NN."""

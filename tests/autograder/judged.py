@@ -1,10 +1,10 @@
 """A student's code as the subject of a check in this process, and the judge's word on it."""
 
 from autograder.bank.unit_03 import RIGHT
-from autograder.checks import mistakes_03_bubble as bubbles
-from autograder.checks import mistakes_03_pieces as pieces
-from autograder.checks import mistakes_03_schedule as schedules
-from autograder.checks import mistakes_03_timeline as timelines
+from autograder.checks.unit_03 import bubble_mistakes as bubbles
+from autograder.checks.unit_03 import pieces_mistakes as pieces
+from autograder.checks.unit_03 import schedule_mistakes as schedules
+from autograder.checks.unit_03 import timeline_mistakes as timelines
 from autograder.diagnosis import Mistake, StudentError
 from autograder.exercise import Draw, load_unit
 from autograder.judge import judge

@@ -140,7 +140,7 @@ def test_a_guess_is_kept_beside_the_notebook_and_shown_with_the_result(capsys):
     assert "Your guess first" in capsys.readouterr().out
     guess("idle-m8", 0.25)
     guess("idle-m8")
-    assert "You said 25.0%; it is 27.3%." in capsys.readouterr().out
+    assert "You said 25.0 %; it is 27.3 %." in capsys.readouterr().out
     assert json.loads(NOTES.read_text())["guesses"] == {"idle-m8": 0.25}
 
 

@@ -6,11 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 from autograder import oracle
-from autograder.checks import mistakes_03_bubble as bubbles
-from autograder.checks import mistakes_03_pieces as pieces
-from autograder.checks import mistakes_03_schedule as schedules
-from autograder.checks import mistakes_03_timeline as timelines
-from autograder.checks.cases_03 import (
+from autograder.checks.schedules import illegal
+from autograder.checks.subjects import Answered, Bounded, resting_on, same_miss
+from autograder.checks.unit_03 import bubble_mistakes as bubbles
+from autograder.checks.unit_03 import pieces_mistakes as pieces
+from autograder.checks.unit_03 import schedule_mistakes as schedules
+from autograder.checks.unit_03 import timeline_mistakes as timelines
+from autograder.checks.unit_03.cases import (
     Machine,
     bounds,
     eighths_s,
@@ -21,10 +23,8 @@ from autograder.checks.cases_03 import (
     schedule_cases,
     timed,
 )
-from autograder.checks.schedules import illegal
-from autograder.checks.subjects import Answered, Bounded, resting_on, same_miss
-from autograder.checks.texts_03 import GUESSES as GUESSES
-from autograder.checks.texts_03 import HINTS
+from autograder.checks.unit_03.texts import GUESSES as GUESSES
+from autograder.checks.unit_03.texts import HINTS
 from autograder.checks.values import differs_from, shown
 from autograder.diagnosis import (
     Answers,

@@ -5,10 +5,10 @@ mistake the checks know: it is caught because they compare with the truth.
 """
 
 from autograder.bank import Answer
-from autograder.bank.cheats_03 import CHEATS as CHEATS
-from autograder.bank.right_03 import RIGHT as RIGHT
-from autograder.bank.wrong_03_number import BUBBLES, SPLITS, TIMES
-from autograder.bank.wrong_03_schedule import SCHEDULES
-from autograder.bank.wrong_03_share import SHARES
+from autograder.bank.unit_03.cheats import CHEATS as CHEATS
+from autograder.bank.unit_03.right import RIGHT as RIGHT
+from autograder.bank.unit_03.wrong_number import BUBBLES, SPLITS, TIMES
+from autograder.bank.unit_03.wrong_schedule import SCHEDULES
+from autograder.bank.unit_03.wrong_share import SHARES
 
 WRONG: tuple[Answer, ...] = (*SCHEDULES, *SHARES, *BUBBLES, *TIMES, *SPLITS)

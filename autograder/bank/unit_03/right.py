@@ -1,7 +1,7 @@
 """Right answers to all of unit 03, each in a manner of its own."""
 
 from autograder.bank import Answer
-from autograder.bank.right_03_exact import FRACTIONS, RECURSION
+from autograder.bank.unit_03.right_exact import FRACTIONS, RECURSION
 
 _FULL = {
     "gpipe": 3,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import Answer
-from autograder.bank.right_03 import RIGHT
+from autograder.bank.unit_03.right import RIGHT
 from autograder.checks import unit_03
 from autograder.diagnosis import StudentError
 from autograder.exercise import Draw, Exercise
@@ -78,7 +78,7 @@ def gpipe(n_stages, n_microbatches):
 
 
 def split_batch(n_samples, n_microbatches):
-    from autograder.bank.right_03 import RIGHT
+    from autograder.bank.unit_03.right import RIGHT
 
     names = {}
     exec(RIGHT[0].source, names)
