@@ -9,8 +9,6 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from nbformat.notebooknode import NotebookNode, from_dict
-
 MAX_NOTEBOOK_BYTES = 20 * 2**20
 MAX_CELLS = 1000
 MAX_CHARACTERS = 500_000  # of all cells' sources together
@@ -30,17 +28,42 @@ _NOTEBOOK_METADATA = {
 }
 
 
+class Node(dict[str, Any]):
+    """A dict whose keys are attributes too: nbformat's NotebookNode, whose import takes a second.
+
+    Every function here takes either.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of that key."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets the value of that key."""
+        self[name] = value
+
+
+def _node(tree: Any) -> Any:
+    """The tree with every dict a Node."""
+    if isinstance(tree, dict):
+        return Node({key: _node(value) for key, value in tree.items()})
+    return [_node(value) for value in tree] if isinstance(tree, list) else tree
+
+
 class NotebookError(ValueError):
     """Why a file cannot be read as a notebook, in one sentence for the person who sent it."""
 
 
-def read_notebook(path: Path) -> NotebookNode:
+def read_notebook(path: Path) -> Any:
     """The notebook at `path` without its outputs; NotebookError if it is none or too large."""
     with path.open("rb") as file:
         return parse_notebook(file.read(MAX_NOTEBOOK_BYTES + 1))
 
 
-def parse_notebook(data: bytes) -> NotebookNode:
+def parse_notebook(data: bytes) -> Node:
     """The notebook in an .ipynb file's bytes, without outputs; a BOM and CRLF are tolerated."""
     if len(data) > MAX_NOTEBOOK_BYTES:
         raise NotebookError(
@@ -79,25 +102,24 @@ def _refuse_deep(tree: object) -> None:
     raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels.")
 
 
-def _notebook_of(tree: object) -> NotebookNode:
-    cells = tree.get("cells") if isinstance(tree, dict) else None
-    if not isinstance(tree, dict) or not isinstance(cells, list) or tree.get("nbformat") != 4:
+def _notebook_of(read: object) -> Node:
+    cells = read.get("cells") if isinstance(read, dict) else None
+    if not isinstance(read, dict) or not isinstance(cells, list) or read.get("nbformat") != 4:
         raise NotebookError(
             "The file is JSON but not a notebook in format 4;"
             " open it in JupyterLab, save it, hand it in again."
         )
     if len(cells) > MAX_CELLS:
         raise NotebookError(f"The notebook has {len(cells)} cells; at most {MAX_CELLS} are read.")
-    read = [_cell_of(cell, number) for number, cell in enumerate(cells, start=1)]
-    n_characters = sum(len(cell["source"]) for cell in read)
+    plain = [_cell_of(cell, number) for number, cell in enumerate(cells, start=1)]
+    n_characters = sum(len(cell["source"]) for cell in plain)
     if n_characters > MAX_CHARACTERS:
         raise NotebookError(
             f"The notebook's cells hold {n_characters} characters of text;"
             f" at most {MAX_CHARACTERS} are read."
         )
-    notebook: NotebookNode = from_dict(  # type: ignore[no-untyped-call]
-        {"cells": read, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
-    )
+    tree = {"cells": plain, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
+    notebook: Node = _node(tree)
     return notebook
 
 
@@ -126,19 +148,19 @@ def _cell_of(cell: object, number: int) -> dict[str, Any]:
     return read
 
 
-def nbgrader_metadata(cell: NotebookNode) -> dict[str, Any]:
+def nbgrader_metadata(cell: Node) -> dict[str, Any]:
     """The cell's nbgrader metadata, {} if it has none (or something else in its place)."""
     found = cell.metadata.get("nbgrader")
     return found if isinstance(found, dict) else {}
 
 
-def grade_id(cell: NotebookNode) -> str:
+def grade_id(cell: Node) -> str:
     """The cell's nbgrader id, "" if it has none."""
     found = nbgrader_metadata(cell).get("grade_id")
     return found if isinstance(found, str) else ""
 
 
-def role(cell: NotebookNode) -> Role:
+def role(cell: Node) -> Role:
     """What a cell of a source or release notebook is for; "ours" is everything that only shows."""
     nbgrader = nbgrader_metadata(cell)
     if "setup" in cell.metadata.get("tags", ()):
@@ -150,7 +172,7 @@ def role(cell: NotebookNode) -> Role:
     return "graded" if nbgrader.get("grade") else "ours"
 
 
-def canonical(notebook: NotebookNode) -> str:
+def canonical(notebook: Node) -> str:
     """The canonical text of a notebook: what `tidy` writes and what is committed."""
     cells = []
     taken: set[str] = set()
@@ -160,7 +182,7 @@ def canonical(notebook: NotebookNode) -> str:
     return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _fresh_id(cell: NotebookNode, number: int, taken: set[str]) -> str:
+def _fresh_id(cell: Node, number: int, taken: set[str]) -> str:
     """The cell's id made legal and unique (a copied cell keeps its id in some editors)."""
     wanted = cell.get("id") or grade_id(cell) or f"cell-{number}"
     wanted = re.sub(r"[^a-zA-Z0-9_-]", "-", wanted)[:56]
@@ -172,7 +194,7 @@ def _fresh_id(cell: NotebookNode, number: int, taken: set[str]) -> str:
     return unique
 
 
-def _canonical_cell(cell: NotebookNode, cell_id: str) -> dict[str, Any]:
+def _canonical_cell(cell: Node, cell_id: str) -> dict[str, Any]:
     metadata = {key: cell.metadata[key] for key in _KEPT_METADATA if key in cell.metadata}
     tidy = {
         "cell_type": cell.cell_type,

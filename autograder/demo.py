@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_code_cell
 from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from autograder.cells import canonical, parse_notebook
+from autograder.cells import Node, canonical, parse_notebook
 from autograder.grader import ROOT, source_notebook, unit_of_assignment
 from autograder.release import student_notebook
 from autograder.results import Result, write_whole
@@ -67,7 +65,7 @@ def read_sections(path: Path) -> Iterator[tuple[str, str]]:
         yield name.strip(), source.strip()
 
 
-def answered(notebook: NotebookNode, sections: Mapping[str, str]) -> NotebookNode:
+def answered(notebook: Node, sections: Mapping[str, str]) -> Node:
     """The notebook with each named cell's source replaced; an unknown name is an own cell.
 
     An empty section leaves the cell as it was given out. An own cell stands before the first
@@ -79,7 +77,7 @@ def answered(notebook: NotebookNode, sections: Mapping[str, str]) -> NotebookNod
         if name in known:
             known[name].source = source or known[name].source
         else:
-            own = new_code_cell(source, id=name)  # type: ignore[no-untyped-call]
+            own = Node(cell_type="code", id=name, metadata=Node(), source=source)
             notebook.cells.insert(first, own)
     return notebook
 

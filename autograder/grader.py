@@ -5,9 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from nbformat.notebooknode import NotebookNode
-
-from autograder.cells import nbgrader_metadata, read_notebook, role
+from autograder.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
 from autograder.ingest import Refusal, Submission, ingest
 from autograder.judge import Verdict, judge, without_answer
@@ -58,7 +56,7 @@ class Grader:
     def __init__(
         self,
         unit: Unit,
-        master: NotebookNode,
+        master: Node,
         runtime: Path,
         secret: bytes | None,
         round_number: int = 0,

@@ -13,10 +13,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from IPython.core.inputtransformer2 import TransformerManager
-from nbformat.notebooknode import NotebookNode
-
-from autograder.cells import MAX_NOTEBOOK_BYTES, NotebookError, grade_id, parse_notebook, role
+from autograder.cells import MAX_NOTEBOOK_BYTES, Node, NotebookError, grade_id, parse_notebook, role
 
 # A cell of ours is known again by its text only if that text is long enough to be nobody else's.
 _TELLING_CHARACTERS = 40
@@ -48,7 +45,7 @@ class Refusal(NamedTuple):
     sha256: str = ""
 
 
-def ingest(path: Path, master: NotebookNode) -> Submission | Refusal:
+def ingest(path: Path, master: Node) -> Submission | Refusal:
     """The cells of the submission at `path` for the unit whose notebook is `master`."""
     data = read_file(path)
     return data if isinstance(data, Refusal) else splice(data, master)
@@ -75,7 +72,7 @@ def read_file(path: Path) -> bytes | Refusal:
     return data
 
 
-def splice(data: bytes, master: NotebookNode) -> Submission | Refusal:
+def splice(data: bytes, master: Node) -> Submission | Refusal:
     """The cells to run of a submission's bytes, or why there are none."""
     sha256 = hashlib.sha256(data).hexdigest()
     try:
@@ -119,7 +116,7 @@ def splice(data: bytes, master: NotebookNode) -> Submission | Refusal:
 class _Matcher:
     """Finds the master's cell for a submitted one: by cell id, then grade_id, then equal text."""
 
-    def __init__(self, master: NotebookNode) -> None:
+    def __init__(self, master: Node) -> None:
         self.by_id = {cell.id: cell for cell in master.cells}
         self.by_grade_id = {grade_id(cell): cell for cell in master.cells if grade_id(cell)}
         self.by_text = {
@@ -130,27 +127,32 @@ class _Matcher:
         self.setup = [plain_python(c.source) for c in master.cells if role(c) == "setup"]
         self.solutions = [cell.id for cell in master.cells if role(cell) == "solution"]
 
-    def find(self, cell: NotebookNode) -> NotebookNode | None:
+    def find(self, cell: Node) -> Node | None:
         """The cell of ours that the submitted one is, None if it is the student's own."""
         by_id = self.by_id.get(cell.id) or self.by_grade_id.get(grade_id(cell))
         return by_id or self.by_text.get(cell.source.strip())
 
-    def telling(self, cell: NotebookNode, ours: NotebookNode | None) -> bool:
+    def telling(self, cell: Node, ours: Node | None) -> bool:
         """Whether the match shows that this is our notebook (every unit has a cell "title")."""
         if ours is None:
             return False
         return role(ours) in ("solution", "graded") or cell.source.strip() in self.by_text
 
 
-def _binds_more(cell: NotebookNode, ours: NotebookNode) -> bool:
+def _binds_more(cell: Node, ours: Node) -> bool:
     """Whether a changed cell of ours binds names at its top, which a student may rely on."""
     if cell.source.strip() == ours.source.strip() or len(cell.source) > _LONG_CELL:
         return False
+    statements = _statements(plain_python(cell.source)) or []
+    return any(isinstance(statement, _BINDING) for statement in statements)
+
+
+def _statements(source: str) -> list[ast.stmt] | None:
+    """The statements of a Python text, None if it is none."""
     try:
-        body = ast.parse(plain_python(cell.source)).body
+        return ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(statement, _BINDING) for statement in body)
+        return None
 
 
 def plain_python(source: str) -> str:
@@ -166,8 +168,11 @@ def plain_python(source: str) -> str:
         if first.split()[0] not in _BODY_RUNS:
             return ""
         source = f"# {first}\n{body}"  # as a comment, so that line numbers stay
-    if len(_MAGIC_LINE.findall(source)) > _MAX_MAGICS:
+    if _statements(source) is not None or len(_MAGIC_LINE.findall(source)) > _MAX_MAGICS:
         return source
+    # imported here: most submissions do without it
+    from IPython.core.inputtransformer2 import TransformerManager
+
     try:
         source = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
     except SyntaxError:

@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from nbformat.notebooknode import NotebookNode
+import nbformat
 from nbgrader.converters import GenerateAssignment  # type: ignore[import-untyped]
 from nbgrader.preprocessors import SaveCells  # type: ignore[import-untyped]
 
-from autograder.cells import canonical, parse_notebook, read_notebook, role
+from autograder.cells import Node, canonical, parse_notebook, read_notebook, role
 from autograder.errors import Failure
 from autograder.exercise import Unit
 from autograder.grader import ROOT, Graded, Grader, max_score, source_notebook
@@ -51,7 +51,7 @@ class ReleaseError(Failure):
 
 def student_notebook(source: Path) -> str:
     """The canonical text of the student's notebook: what `nbgrader generate_assignment` makes."""
-    notebook = read_notebook(source)
+    notebook = nbformat.from_dict(read_notebook(source))  # type: ignore[no-untyped-call]
     resources: dict[str, object] = {}
     for step in GenerateAssignment.preprocessors.default():
         if step is not SaveCells:  # it only writes to the gradebook
@@ -117,7 +117,7 @@ def _expect_score(unit: Unit, name: str, graded: Graded, wanted: int) -> None:
     )
 
 
-def solution_lines(source: NotebookNode) -> Iterator[str]:
+def solution_lines(source: Node) -> Iterator[str]:
     """The lines between solution markers that say something, without indent and comments."""
     for cell in source.cells:
         if role(cell) != "solution":

@@ -9,7 +9,6 @@ from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
 _MODULES = ("faults", "schedule", "validate", "families", "simulate", "cost", "doctor")
-_DRAWING = ("plot", "views", "figures")
 _WORKER = ("plain", "protocol", "walls", "trouble", "student", "worker")
 # Stands for what draws or talks to the student: the judge asks the functions itself.
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
@@ -35,8 +34,7 @@ def build_runtime(unit: Unit, destination: Path) -> None:
         source = (package / f"{module}.py").read_text(encoding="utf-8")
         stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
         _write(destination / "mpedu" / f"{module}.py", stripped)
-    for module in _DRAWING:
-        _write(destination / "mpedu" / f"{module}.py", _SILENT)
+    _write(destination / "mpedu" / "plot.py", _SILENT)
     for module in _WORKER:
         source = (ours / f"{module}.py").read_text(encoding="utf-8")
         _write(destination / "autograder" / f"{module}.py", source)

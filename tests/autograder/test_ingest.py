@@ -63,7 +63,7 @@ def test_a_solution_turned_into_text_is_run_as_code() -> None:
     cells = toy.cells()
     cells[2] = toy.cell("markdown", "solution-double", "double = 2")
     read = spliced(cells)
-    assert ("solution-double", "double = 2\n") in read.cells
+    assert ("solution-double", "double = 2") in read.cells
     assert "markdown cell" in read.notes[0]
 
 
@@ -146,10 +146,10 @@ def test_every_other_file_is_refused_without_waiting(tmp_path: Path, kind: str) 
 @pytest.mark.parametrize(
     ("source", "python"),
     [
-        ("x = 1", "x = 1\n"),
+        ("x = 1", "x = 1"),
         ("  def f():\n    return 1", "def f():\n  return 1\n"),
         ("%time y = f('a')", "y = f('a')\n"),
-        ("%%time\nx = 1", "# %%time\nx = 1\n"),
+        ("%%time\nx = 1", "# %%time\nx = 1"),
         ("%%bash\nrm -rf /", ""),
         ("x = = 1", "x = = 1\n"),
     ],

@@ -128,7 +128,7 @@ def test_nothing_else_of_ours_can_be_imported_from_it(runtime: Path) -> None:
     code = """
 import importlib
 for name in ("autograder.checks", "autograder.bank", "autograder.judge", "autograder.seeds",
-             "autograder.oracle", "autograder.exercise", "mpedu.layout"):
+             "autograder.oracle", "autograder.exercise", "mpedu.bench"):
     try: importlib.import_module(name); print(name)
     except ModuleNotFoundError: pass
 """

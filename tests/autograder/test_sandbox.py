@@ -756,7 +756,7 @@ def f(names):
         except ImportError: pass
     return found
 """
-    names = ["autograder.checks", "autograder.bank", "autograder.judge", "mpedu.layout"]
+    names = ["autograder.checks", "autograder.bank", "autograder.judge", "mpedu.bench"]
     assert ask(sandbox, source, [*names, "mpedu.cost"]) == ["mpedu.cost"]
 
 

@@ -5,8 +5,8 @@ import itertools
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from mpedu.looks import LOOKS
 from mpedu.plot import draw_schedule
+from mpedu.plot.looks import LOOKS
 from mpedu.schedule import Action
 
 

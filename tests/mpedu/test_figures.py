@@ -6,7 +6,7 @@ from pictures import assert_labels_are_apart, boxes_of
 
 from mpedu.cost import bubble_fraction, bubble_over_ideal
 from mpedu.families import gpipe, naive, one_f_one_b
-from mpedu.figures import (
+from mpedu.plot import (
     bubble_curve,
     efficiency_curve,
     in_flight_curve,
@@ -14,9 +14,9 @@ from mpedu.figures import (
     optimum_sliders,
     triangle_figure,
 )
+from mpedu.plot.text import percent, seconds
 from mpedu.schedule import in_flight, peak_in_flight
 from mpedu.simulate import Costs, simulate
-from mpedu.text import percent, seconds
 
 
 def line(picture, label, panel=0):

@@ -19,11 +19,11 @@ from pictures import (
 from PIL import Image
 
 from mpedu.families import gpipe, naive, one_f_one_b
-from mpedu.looks import IDLE, LOOKS, RED
 from mpedu.plot import Picture, draw_schedule, draw_timeline
+from mpedu.plot.looks import IDLE, LOOKS, RED
+from mpedu.plot.text import percent
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Span, Timeline, simulate
-from mpedu.text import percent
 from mpedu.validate import validate_schedule
 
 
@@ -284,7 +284,7 @@ def test_save_writes_png_and_repeatable_svg(tmp_path):
 
 def test_matplotlib_is_loaded_by_drawing_only_and_pyplot_never():
     code = (
-        "import sys, mpedu.plot, mpedu.figures as f; before = 'matplotlib' in sys.modules; "
+        "import sys, mpedu.plot, mpedu.plot as f; before = 'matplotlib' in sys.modules; "
         "f.triangle_figure(2, 2); f.bubble_curve(); "
         "print(before, 'matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
     )

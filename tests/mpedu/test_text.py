@@ -3,8 +3,8 @@ from pictures import lists
 
 from mpedu.families import gpipe
 from mpedu.plot import draw_schedule, timeline_text
+from mpedu.plot.text import percent, seconds, shortened, table
 from mpedu.simulate import Span, Timeline, simulate
-from mpedu.text import percent, seconds, shortened, table
 
 
 def test_timeline_text_shows_boxes_to_scale():

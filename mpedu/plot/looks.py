@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mpedu.layout import Box
-from mpedu.text import seconds
+from mpedu.plot.layout import Box
+from mpedu.plot.text import seconds
 
 BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#E69F00", "#009E73", "#F0E442"
 RED, IDLE, INK = "#C00000", "#F0F0F0", "#404040"

@@ -4,12 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mpedu.families import gpipe
-from mpedu.layout import Box, Layout, idle_boxes, timeline_layout
-from mpedu.looks import BLUE, GREEN, ORANGE, RED, look_of
-from mpedu.plot import Picture, draw_boxes, finish, footnote_under, in_own_style, legend, new_figure
+from mpedu.plot.layout import Box, Layout, idle_boxes, timeline_layout
+from mpedu.plot.looks import BLUE, GREEN, ORANGE, RED, look_of
+from mpedu.plot.pictures import (
+    Picture,
+    draw_boxes,
+    finish,
+    footnote_under,
+    in_own_style,
+    legend,
+    new_figure,
+)
+from mpedu.plot.text import seconds, table
 from mpedu.schedule import Schedule, in_flight, peak_in_flight
 from mpedu.simulate import Costs, simulate
-from mpedu.text import seconds, table
 
 CURVE_HEIGHT_IN = 3.2
 STYLES = ((BLUE, "-", "o"), (ORANGE, "--", "s"), (GREEN, "-.", "D"), (RED, ":", "v"))

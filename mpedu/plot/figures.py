@@ -9,23 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpedu.cost import bubble_fraction, bubble_over_ideal
 from mpedu.faults import require_at_least
-from mpedu.layout import counted
-from mpedu.looks import BLUE, GREEN, IDLE, INK, ORANGE, RED
-from mpedu.plot import Picture, finish, in_own_style, new_figure
-from mpedu.text import percent, seconds, table
-from mpedu.views import in_flight_curve, triangle_figure
+from mpedu.plot.layout import counted
+from mpedu.plot.looks import BLUE, GREEN, IDLE, INK, ORANGE, RED
+from mpedu.plot.pictures import Picture, finish, in_own_style, new_figure
+from mpedu.plot.text import percent, seconds, table
 
 if TYPE_CHECKING:
-    from mpedu.plot import Axes
-
-__all__ = [
-    "bubble_curve",
-    "efficiency_curve",
-    "in_flight_curve",
-    "optimum_figure",
-    "optimum_sliders",
-    "triangle_figure",
-]
+    from mpedu.plot.pictures import Axes
 
 CURVE_HEIGHT_IN = 3.4
 DOUBLINGS = 18

@@ -14,8 +14,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
-from mpedu.flaw import Flaw, find_flaw
-from mpedu.layout import (
+from mpedu.plot.flaw import Flaw, find_flaw
+from mpedu.plot.layout import (
     Box,
     Layout,
     counts_of,
@@ -25,7 +25,7 @@ from mpedu.layout import (
     schedule_layout,
     timeline_layout,
 )
-from mpedu.looks import (
+from mpedu.plot.looks import (
     IDLE,
     LARGEST_PT,
     LOOKS,
@@ -36,10 +36,17 @@ from mpedu.looks import (
     number_in,
     number_sizes_pt,
 )
+from mpedu.plot.text import (
+    busy_table,
+    flaw_sentence,
+    idle_sentence,
+    layout_text,
+    seconds,
+    work_done,
+)
+from mpedu.plot.text import timeline_text as timeline_text
 from mpedu.schedule import Schedule
 from mpedu.simulate import Costs, Timeline, simulate
-from mpedu.text import busy_table, flaw_sentence, idle_sentence, layout_text, seconds, work_done
-from mpedu.text import timeline_text as timeline_text
 from mpedu.validate import validate_schedule
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from mpedu.faults import Fault
-from mpedu.layout import Box, Layout, actions_in, entries_of, n_blanks
+from mpedu.plot.layout import Box, Layout, actions_in, entries_of, n_blanks
 from mpedu.schedule import Action, Needs, Schedule, all_needs, stage_to_rank
 from mpedu.validate import channels, waiting_cycle
 

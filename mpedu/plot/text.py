@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from mpedu.flaw import Flaw
-from mpedu.layout import Box, Layout, timeline_layout
+from mpedu.plot.flaw import Flaw
+from mpedu.plot.layout import Box, Layout, timeline_layout
 from mpedu.simulate import Seconds, Timeline
 
 RUN_WORTH_SHORTENING = 3
