@@ -1,5 +1,6 @@
 """One submission graded: each exercise in a fresh walled process, judged here, outside."""
 
+import ast
 import time
 from pathlib import Path
 from types import TracebackType
@@ -7,10 +8,10 @@ from typing import NamedTuple, Self
 
 from autograder.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
-from autograder.ingest import Refusal, Submission, ingest
+from autograder.ingest import Refusal, Submission, ingest, plain_python
 from autograder.judge import Verdict, judge, without_answer
 from autograder.results import GRADED, INFRASTRUCTURE, UNREADABLE
-from autograder.sandbox import Sandbox
+from autograder.sandbox import PRELOAD, Sandbox
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -65,7 +66,8 @@ class Grader:
         self.master = master
         self.secret = secret
         self.round_number = round_number
-        self.sandbox = Sandbox(runtime)
+        preload = (*PRELOAD, *set_up_imports(master, runtime))
+        self.sandbox = Sandbox(runtime, preload=preload)
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +117,22 @@ class Grader:
         except Exception as error:  # a defect of ours is nobody's 0 points
             reason = f"The grader itself failed on {exercise.id}: {type(error).__name__}: {error}"
             return without_answer(exercise, INFRASTRUCTURE, reason)
+
+
+def set_up_imports(master: Node, runtime: Path) -> list[str]:
+    """The modules of the runtime that our set-up cells import.
+
+    Loaded once in the warm parent, they halve the time that an exercise takes to start.
+    """
+    found: set[str] = set()
+    for cell in master.cells:
+        if role(cell) == "setup":
+            for node in ast.walk(ast.parse(plain_python(cell.source))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found.add(node.module)
+    return sorted(name for name in found if (runtime / f"{name.replace('.', '/')}.py").exists())
 
 
 def manual_points(unit: Unit) -> float:

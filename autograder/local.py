@@ -5,8 +5,8 @@ from types import FunctionType
 from typing import Any
 
 from autograder.diagnosis import StudentError
-from autograder.protocol import decode, encode
-from autograder.trouble import Trouble, Troubles
+from autograder.worker.protocol import decode, encode
+from autograder.worker.trouble import Trouble, Troubles
 
 
 class LocalSubject:

@@ -25,9 +25,9 @@ from autograder.classroom import Settings, grade_class
 from autograder.demo import build_class
 from autograder.grader import ROOT, Grader, source_notebook, unit_of_assignment
 from autograder.release import nbgrader_config
-from autograder.remote import RemoteSubject
 from autograder.results import Result
 from autograder.sandbox import build_runtime
+from autograder.sandbox.remote import RemoteSubject
 from autograder.submissions import find_submissions
 
 ASSIGNMENT = "03-gpipe"

@@ -78,3 +78,13 @@ def test_layer_0_loads_neither_torch_nor_matplotlib():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "autograder/worker").glob("*.py")), ids=lambda p: p.stem
+)
+def test_what_runs_beside_students_code_knows_nothing_else_of_the_autograder(path):
+    ours = {name for name in imported(path) if name.startswith("autograder.")}
+    assert all(name.startswith("autograder.worker") for name in ours)
+    packages = {name.split(".")[1] for name in imported(path) if name.startswith("mpedu.")}
+    assert packages <= set(LAYER_0)

@@ -8,8 +8,8 @@ import toy_notebook as toy
 from autograder.cells import parse_notebook
 from autograder.diagnosis import Case, Diagnosis, examine
 from autograder.exercise import Draw, Exercise, Unit
-from autograder.grader import Grader, unit_of_assignment
-from autograder.runtime import build_runtime
+from autograder.grader import Grader, set_up_imports, unit_of_assignment
+from autograder.sandbox.runtime import build_runtime
 
 
 def check_twice(subject: Any, draw: Draw) -> None:
@@ -94,6 +94,15 @@ def test_a_defect_of_the_judge_is_never_zero_points(runtime: Path, tmp_path: Pat
     assert graded.status == "infrastructure"
     assert "KeyError: 'a defect of ours'" in graded.reason
     assert [verdict.status for verdict in graded.exercises] == ["infrastructure", "passed"]
+
+
+def test_what_the_set_up_cells_import_from_the_runtime_is_loaded_beforehand(runtime: Path) -> None:
+    cells = toy.cells()
+    imports = "%matplotlib inline\nimport math, mpedu.schedule\nfrom mpedu.simulate import Costs"
+    cells[1]["source"] = f"{imports}\nfrom mpedu.absent import x"
+    cells[4]["source"] = "import mpedu.families"
+    master = parse_notebook(toy.notebook(cells))
+    assert set_up_imports(master, runtime) == ["mpedu.schedule", "mpedu.simulate"]
 
 
 def test_an_unknown_assignment_lists_the_known_ones() -> None:

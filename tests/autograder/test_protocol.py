@@ -13,8 +13,8 @@ import msgpack
 import numpy as np
 import pytest
 
-from autograder.plain import MAX_DEPTH, NotPlain
-from autograder.protocol import MAX_FRAME_BYTES, Channel, ProtocolError, decode, encode
+from autograder.worker.plain import MAX_DEPTH, NotPlain
+from autograder.worker.protocol import MAX_FRAME_BYTES, Channel, ProtocolError, decode, encode
 from mpedu.families import gpipe
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Span, Timeline, simulate

@@ -17,10 +17,10 @@ import msgpack
 import numpy as np
 import pytest
 
-from autograder import parent, walls
 from autograder.diagnosis import StudentError
 from autograder.exercise import Exercise, Unit
-from autograder.sandbox import Limits, RemoteSubject, Sandbox, SandboxError, build_runtime
+from autograder.sandbox import Limits, RemoteSubject, Sandbox, SandboxError, build_runtime, parent
+from autograder.worker import walls
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Timeline, simulate
 
@@ -407,7 +407,8 @@ CRASHES = {
         "broke the connection",
     ),
     "spoils the protocol": (
-        "import autograder.protocol as p\np.encode = lambda *a, **k: b'junk'\ndef f(): return 1",
+        "import autograder.worker.protocol as p\n"
+        "p.encode = lambda *a, **k: b'junk'\ndef f(): return 1",
         "no plain value",
     ),
     "spoils the builtins": (

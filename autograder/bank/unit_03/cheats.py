@@ -63,7 +63,7 @@ _OTHER_PATH = f"""
 def gpipe(n_stages, n_microbatches):
     import sys
 
-    sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+    sys.path.insert(0, {str(Path(__file__).parents[3])!r})
     for name in [name for name in sys.modules if name.split(".")[0] == "mpedu"]:
         del sys.modules[name]
     from mpedu.families import gpipe as answer

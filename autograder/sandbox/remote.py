@@ -14,10 +14,10 @@ from types import NoneType, TracebackType
 from typing import Any, NoReturn, Self
 
 from autograder.diagnosis import StudentError
-from autograder.parent import Report, SandboxError, StudentProcess, WarmParent
-from autograder.plain import NotPlain
-from autograder.protocol import ProtocolError
-from autograder.walls import Limits
+from autograder.sandbox.parent import Report, SandboxError, StudentProcess, WarmParent
+from autograder.worker.plain import NotPlain
+from autograder.worker.protocol import ProtocolError
+from autograder.worker.walls import Limits
 
 # What the worker may report; timeouts and crashes are told by this side alone.
 _REPORTED = ("unwritten", "missing", "withheld", "raised", "not_plain", "out_of_memory")

@@ -15,9 +15,9 @@ from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
-from autograder.protocol import Channel
-from autograder.trouble import Trouble, Troubles
-from autograder.walls import Limits
+from autograder.worker.protocol import Channel
+from autograder.worker.trouble import Trouble, Troubles
+from autograder.worker.walls import Limits
 
 _MOST_ERRORS = 50  # of cells
 

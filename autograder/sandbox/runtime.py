@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 import mpedu
+from autograder import worker
 from autograder.exercise import Unit
 from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
 _MODULES = ("faults", "schedule", "validate", "families", "simulate", "cost", "doctor")
-_WORKER = ("plain", "protocol", "walls", "trouble", "student", "worker")
 # Stands for what draws or talks to the student: the judge asks the functions itself.
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 
@@ -28,23 +28,24 @@ def build_runtime(unit: Unit, destination: Path) -> None:
     oracle is in it.
     """
     package = Path(mpedu.__file__).parent
-    ours = Path(__file__).parent
     shutil.rmtree(destination, ignore_errors=True)
     for module in ("__init__", *_MODULES):
         source = (package / f"{module}.py").read_text(encoding="utf-8")
         stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
-        _write(destination / "mpedu" / f"{module}.py", stripped)
-    _write(destination / "mpedu" / "plot.py", _SILENT)
-    for module in _WORKER:
-        source = (ours / f"{module}.py").read_text(encoding="utf-8")
-        _write(destination / "autograder" / f"{module}.py", source)
-    _write(destination / "autograder" / "__init__.py", "")
-    _write(destination / "autograder" / "notebook.py", _SILENT)
+        _write(destination, f"mpedu/{module}.py", stripped)
+    _write(destination, "mpedu/plot.py", _SILENT)
+    for path in Path(worker.__file__).parent.glob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        _write(destination, f"autograder/worker/{path.name}", source)
+    _write(destination, "autograder/__init__.py", "")
+    _write(destination, "autograder/notebook.py", _SILENT)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(destination: Path, name: str, text: str) -> None:
     """Writes a file that the worker can read as another user, whatever the umask."""
+    path = destination / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    for made, mode in ((path, 0o644), (path.parent, 0o755), (path.parent.parent, 0o755)):
-        made.chmod(mode)
+    path.chmod(0o644)
+    for folder in path.relative_to(destination).parents:
+        (destination / folder).chmod(0o755)

@@ -64,7 +64,7 @@ def _mounted(folder: Path, inside: str) -> Iterator[str]:
     for parent in reversed(Path(inside).parents[:-1]):
         yield from ("--dir", str(parent))  # made by the way, others than root could not enter it
     yield from ("--ro-bind", str(folder), inside)
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     installed = not (root / "pyproject.toml").is_file()  # among other packages
     for hidden in [root / name for name in _OURS] if installed else [root]:
         if hidden.is_relative_to(folder):

@@ -14,9 +14,9 @@ from pathlib import Path
 from shutil import which
 from typing import NamedTuple
 
-from autograder.bubblewrap import RUNTIME_INSIDE, bubblewrap_command
-from autograder.protocol import Channel
-from autograder.walls import Limits
+from autograder.sandbox.bubblewrap import RUNTIME_INSIDE, bubblewrap_command
+from autograder.worker.protocol import Channel
+from autograder.worker.walls import Limits
 
 _VARIABLES = {
     "PATH": "/usr/bin:/bin",

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from autograder.parent import SandboxError, WarmParent
-from autograder.remote import RemoteSubject
-from autograder.runtime import build_runtime
-from autograder.walls import Limits
+from autograder.sandbox.parent import SandboxError, WarmParent
+from autograder.sandbox.remote import RemoteSubject
+from autograder.sandbox.runtime import build_runtime
+from autograder.worker.walls import Limits
 
 WALLED, NOT_WALLED = "bubblewrap+namespaces", "not walled"
 # What the warm parent imports. With "torch" it starts 1-2 s later and opens each exercise about

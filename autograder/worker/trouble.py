@@ -6,8 +6,8 @@ Runs on both sides of the wall: in a notebook and in the student's process.
 import sys
 from typing import NamedTuple
 
-from autograder.plain import NotPlain, name_of
-from autograder.walls import use_memory_reserve
+from autograder.worker.plain import NotPlain, name_of
+from autograder.worker.walls import use_memory_reserve
 from mpedu.faults import Withheld
 
 _MOST_CHARACTERS = 300  # of a message
@@ -37,8 +37,10 @@ class Troubles:
         """Why a call of `name` gave no answer, inside the handler of that exception."""
         kind = type(error)
         if issubclass(kind, MemoryError):
-            use_memory_reserve()
-            limit = f"the {self.memory_bytes // 2**20} MiB it has" if self.memory_bytes else "all"
+            limit = "all there is"
+            if self.memory_bytes is not None:
+                use_memory_reserve()  # the limit is ours: room to say that it was reached
+                limit = f"the {self.memory_bytes // 2**20} MiB it has"
             return Trouble("out_of_memory", f"your code asks for more memory than {limit}.")
         if kind is NotPlain:
             return Trouble("not_plain", f"{_text(error)}.")

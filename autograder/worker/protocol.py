@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from autograder.plain import MAX_SIZE, NotPlain, from_plain, to_plain
+from autograder.worker.plain import MAX_SIZE, NotPlain, from_plain, to_plain
 
 MAX_FRAME_BYTES = 8 * 2**20
 

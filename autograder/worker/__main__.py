@@ -24,7 +24,7 @@ from contextlib import suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from typing import NamedTuple, NoReturn
 
-from autograder import walls
+from autograder.worker import walls
 
 _TICK_S = 1.0  # how often to look whether the parent is still there
 _SWEEP_S = 5.0
@@ -61,7 +61,7 @@ def main() -> None:
     # An editable install finds modules that the runtime folder lacks, where the checkout is there.
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, PathFinder]
     # Only now, so that what nobody may not read fails here and not later in a student's cell.
-    for name in ("autograder.student", *settings.preload):
+    for name in ("autograder.worker.student", *settings.preload):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what is loaded stays shared between the forks
@@ -183,7 +183,7 @@ def _become_student(job: Job, settings: Settings, folder: str, trial: bool) -> N
     except BaseException as error:
         _report(job.life, failed=f"{type(error).__name__}: {error}")
         os._exit(1)
-    from autograder.student import run_student  # loaded by the warm parent
+    from autograder.worker.student import run_student  # loaded by the warm parent
 
     run_student(socket.socket(fileno=3), settings.limits)
 
