@@ -232,6 +232,18 @@ class _Run:
             ) from error
 
 
+def _make_secret(path: Path) -> None:
+    """Writes 32 random bytes as hex to a file only its owner may read; no file if that fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(32) + "\n")
+    except BaseException:
+        path.unlink()
+        raise
+
+
 def class_secret(out: Path, file: Path | None) -> bytes:
     """The class secret of at least 128 bits: from `file`, else `out/secret-seed`, made if absent.
 
@@ -239,10 +251,7 @@ def class_secret(out: Path, file: Path | None) -> bytes:
     """
     path = out / "secret-seed" if file is None else file
     if file is None and not path.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as seed:
-            seed.write(secrets.token_hex(32) + "\n")
+        _make_secret(path)
     try:
         secret = bytes.fromhex(path.read_text(encoding="ascii"))
     except (OSError, ValueError) as error:

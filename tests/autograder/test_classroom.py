@@ -196,6 +196,18 @@ def test_the_class_secret_is_made_once_for_the_owner_only(tmp_path: Path) -> Non
     assert class_secret(tmp_path / "other", None) != secret
 
 
+def test_no_half_made_secret_is_left_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("secrets.token_hex", full)
+    with pytest.raises(OSError, match="No space"):
+        class_secret(tmp_path, None)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -1,9 +1,12 @@
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import made_results as made
+import psutil
 import pytest
 import toy_notebook as toy
 
@@ -22,15 +25,32 @@ from autograder.ingest import Refusal, splice
 DEMO = [sys.executable, "-m", "autograder"]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=120)
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command whose temporary files, and so its processes, are known by `folder`."""
+    folder.mkdir()
+    return subprocess.run(
+        [*DEMO, *arguments],
+        env=os.environ | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if str(folder) in " ".join([*process.cmdline(), *process.environ().values()]):
+                found.append(process)
+    return found
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The demo's folder, graded by its own command, and what that said."""
     out = tmp_path_factory.mktemp("demo")
-    return out, run("demo", "--out", str(out))
+    return out, run("demo", "--out", str(out), folder=out / "temporary")
 
 
 def test_all_ten_verdicts_are_as_expected(
@@ -42,15 +62,33 @@ def test_all_ten_verdicts_are_as_expected(
     assert ended.returncode == 0
 
 
+def test_nothing_is_left_of_it_but_its_results(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    out, _ = demo
+    with subprocess.Popen(["sleep", "60"], env={"TMPDIR": str(out)}) as left:
+        assert [process.pid for process in processes_of(out)] == [left.pid]
+        left.kill()
+    assert processes_of(out) == []
+    assert list((out / "temporary").iterdir()) == []
+    assert sorted(path.name for path in out.iterdir()) == [
+        "feedback",
+        "grades.csv",
+        "results",
+        "secret-seed",
+        "submitted",
+        "temporary",
+    ]
+
+
 def test_under_another_secret_all_but_the_run_is_the_same_byte_for_byte(
     demo: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     first, _ = demo
     secret = tmp_path / "secret"
     secret.write_text("5a" * 32)
-    ended = run(
-        "grade", str(first / "submitted"), "--out", str(tmp_path / "out"), "--secret", str(secret)
-    )
+    options = ("--out", str(tmp_path / "out"), "--secret", str(secret))
+    ended = run("grade", str(first / "submitted"), *options, folder=tmp_path / "temporary")
     assert ended.returncode == 0, ended.stderr
     pages = sorted(first.glob("feedback/*/*.html"))
     assert len(pages) == 10
