@@ -34,10 +34,19 @@ class Draw:
     """Random cases from a seed, the same for the same seed, and the groups they are judged in.
 
     `secret` is True in the grader's own run, where a check may draw more and nastier cases.
+    `before_group` is called at the start of each group: there the grader replaces a student's
+    process that an earlier group has lost.
     """
 
-    def __init__(self, seed: bytes, *, secret: bool = False) -> None:
+    def __init__(
+        self,
+        seed: bytes,
+        *,
+        secret: bool = False,
+        before_group: Callable[[], None] = lambda: None,
+    ) -> None:
         self.secret = secret
+        self.before_group = before_group
         self.rng = random.Random(seed)
         self.groups: list[GroupResult] = []
 
@@ -54,6 +63,7 @@ class Draw:
     @contextmanager
     def group(self, label: str, points: Whole) -> Iterator[None]:
         """A unit of partial credit: a miss inside costs these points and stops nothing else."""
+        self.before_group()
         diagnosis = None
         try:
             yield

@@ -2,9 +2,11 @@
 
 import ast
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from autograder.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
@@ -110,13 +112,45 @@ class Grader:
         self, exercise: Exercise, submission: Submission, errors: dict[str, None]
     ) -> Verdict:
         try:
-            with self.sandbox.open(submission.cells, exercise.names) as subject:
-                verdict = judge(exercise, subject, self.secret, self.round_number)
-                errors.update(dict.fromkeys(subject.cell_errors))
+            with _Answer(self.sandbox, submission, exercise) as answer:
+                verdict = judge(exercise, answer, self.secret, self.round_number, answer.renew)
+                errors.update(dict.fromkeys(answer.cell_errors))
                 return verdict
         except Exception as error:  # a defect of ours is nobody's 0 points
             reason = f"The grader itself failed on {exercise.id}: {type(error).__name__}: {error}"
             return without_answer(exercise, INFRASTRUCTURE, reason)
+
+
+class _Answer:
+    """One exercise's subject, with a new process for a group where an earlier one lost its own.
+
+    New processes end with the time that an exercise has: each costs the class up to that again.
+    """
+
+    def __init__(self, sandbox: Sandbox, submission: Submission, exercise: Exercise) -> None:
+        self._open = partial(sandbox.open, submission.cells, exercise.names)
+        self._deadline = time.monotonic() + sandbox.limits.exercise_s
+        self._subject = self._open()
+        self.cell_errors = self._subject.cell_errors
+
+    def __call__(self, *args: Any) -> Any:
+        return self._subject(*args)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self._subject, name)
+        return function
+
+    def renew(self) -> None:
+        """Starts a new process if the last one is lost and there is time."""
+        if self._subject.lost and time.monotonic() < self._deadline:
+            self._subject.close()
+            self._subject = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._subject.close()
 
 
 def set_up_imports(master: Node, runtime: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Verdicts: what an answer is worth, decided outside the student's process."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from autograder.diagnosis import Subject
@@ -49,18 +50,26 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    exercise: Exercise, subject: Subject, secret: bytes | None = None, round_number: int = 0
+    exercise: Exercise,
+    subject: Subject,
+    secret: bytes | None = None,
+    round_number: int = 0,
+    renew: Callable[[], None] = lambda: None,
 ) -> Verdict:
-    """The verdict on one answer.
+    """The verdict on one answer; `renew` brings back a subject that was lost, before each group.
 
     The public cases come first. With a class `secret` the secret ones follow, where a group counts
     only if it passed both times. A group that fails in public shows that case; one that fails in
     secret only shows a general sentence and its label, never a case.
     """
-    groups = [_public(g) for g in _run(exercise, subject, PUBLIC_SECRET, 0, secret_run=False)]
+    unit = exercise.unit
+    draw = Draw(case_seed(PUBLIC_SECRET, unit, exercise.id), before_group=renew)
+    groups = [_public(group) for group in exercise.run(subject, draw)]
     if secret is not None and any(group.score or not group.points for group in groups):
-        again = _run(exercise, subject, secret, round_number, secret_run=True)
-        groups = _both(groups, again)
+        renew()
+        seed = case_seed(secret, unit, exercise.id, round_number)
+        draw = Draw(seed, secret=True, before_group=renew)
+        groups = _both(groups, exercise.run(subject, draw))
     score = sum(group.score for group in groups)
     return Verdict(
         exercise.id,
@@ -79,13 +88,6 @@ def without_answer(exercise: Exercise, status: str, message: str) -> Verdict:
     return Verdict(
         exercise.id, exercise.title, status, 0, exercise.points, exercise.evidence, [group]
     )
-
-
-def _run(
-    exercise: Exercise, subject: Subject, secret: bytes, round_number: int, *, secret_run: bool
-) -> list[GroupResult]:
-    seed = case_seed(secret, exercise.unit, exercise.id, round_number)
-    return exercise.run(subject, Draw(seed, secret=secret_run))
 
 
 def _public(group: GroupResult) -> GroupVerdict:

@@ -11,6 +11,7 @@ from mpedu.schedule import Action, Schedule
 from mpedu.simulate import Timeline
 
 Number = int | float | Fraction
+TIME_TOLERANCE = Fraction(1, 10**9)  # relative
 SHARE_TOLERANCE = Fraction(1, 10**12)  # shares closer than this count as equal
 
 
@@ -83,6 +84,22 @@ def best_microbatches(n_stages: int, n_samples: int, sample_s: Number, overhead_
     return min(
         candidates, key=lambda m: (step_time_s(n_stages, m, n_samples, sample_s, overhead_s), m)
     )
+
+
+def is_best(machine: tuple[int, int, Number, Number], n_microbatches: int) -> bool:
+    """Whether the step takes the least time, or a time equal to it within 1e-9 relative."""
+    n_stages, n_samples, *costs = machine
+    best = best_microbatches(*machine)
+    least_s, time_s = (step_time_s(n_stages, m, n_samples, *costs) for m in (best, n_microbatches))
+    return time_s <= least_s * (1 + TIME_TOLERANCE)
+
+
+def smallest_best(machine: tuple[int, int, Number, Number]) -> int:
+    """The smallest number of micro-batches of least step time, equal within 1e-9 relative."""
+    m = best_microbatches(*machine)
+    while m > 1 and is_best(machine, m - 1):
+        m -= 1
+    return m
 
 
 def split_sizes(n_samples: int, n_microbatches: int) -> list[int]:

@@ -47,7 +47,7 @@ class Sandbox:
         exercises_per_parent: int = 500,
     ) -> None:
         self._runtime = runtime
-        self._limits = Limits() if limits is None else limits
+        self.limits = Limits() if limits is None else limits
         self._preload = preload
         self._per_parent = exercises_per_parent
         self._n_opened = 0  # from the present parent
@@ -90,11 +90,11 @@ class Sandbox:
         if self._parent is None:
             self._parent = self._new_parent(walled=walled)
         self._n_opened += 1
-        return RemoteSubject(self._parent, cells, names, self._limits)
+        return RemoteSubject(self._parent, cells, names, self.limits)
 
     def _new_parent(self, *, walled: bool) -> WarmParent:
         self._n_opened = 0
-        return WarmParent(self._runtime, self._limits, self._preload, walled=walled)
+        return WarmParent(self._runtime, self.limits, self._preload, walled=walled)
 
     def close(self) -> None:
         """Ends the warm parent and everything started from it."""

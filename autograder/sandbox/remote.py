@@ -78,6 +78,11 @@ class RemoteSubject:
         self.close()
 
     @property
+    def lost(self) -> bool:
+        """Whether the process is gone, so that every further call raises the same error."""
+        return self._error is not None
+
+    @property
     def output(self) -> str:
         """What the student's code printed so far, from the beginning, up to the limit."""
         if not self._process.ended:

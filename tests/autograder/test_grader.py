@@ -108,3 +108,30 @@ def test_what_the_set_up_cells_import_from_the_runtime_is_loaded_beforehand(runt
 def test_an_unknown_assignment_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no assignment '99-nothing'; known: "):
         unit_of_assignment("99-nothing")
+
+
+def check_in_groups(subject: Any, draw: Draw) -> None:
+    for low in (0, 100, 200):
+        with draw.group(f"from {low}", points=1):
+            cases = [Case("double", (draw.int(low, low + 99),)) for _ in range(3)]
+            wrong = Diagnosis("wrong", "wrong here", "wrong in general")
+            examine(subject, cases, lambda case, got: None if got == 2 * case.args[0] else wrong)
+
+
+@pytest.mark.parametrize(
+    ("ending", "diagnosis"), [("os._exit(1)", "crashed"), ("while True: pass", "timeout")]
+)
+def test_a_process_lost_in_one_group_costs_no_other_group(
+    runtime: Path, tmp_path: Path, ending: str, diagnosis: str
+) -> None:
+    source = (
+        f"import os\n\ndef double(n):\n    if 100 <= n < 200:\n        {ending}\n    return 2 * n"
+    )
+    three = Exercise("e", "Doubling", 3, ("double",), "data", (), (), "99", check_in_groups)
+    toy_unit = Unit("99", "toy", (three,), ())
+    with Grader(toy_unit, parse_notebook(toy.notebook()), runtime, b"s" * 32) as grader:
+        grader.sandbox.limits = grader.sandbox.limits._replace(call_s=0.5)
+        (verdict,) = grader.grade(submitted(tmp_path, answered(source))).exercises
+    assert [group.score for group in verdict.groups] == [1, 0, 1]
+    assert verdict.groups[1].diagnosis == diagnosis
+    assert len(verdict.messages) == 1

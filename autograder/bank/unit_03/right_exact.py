@@ -49,16 +49,19 @@ def step_time_s(n_stages, n_microbatches, n_samples, sample_s, overhead_s):
 
 
 def best_microbatches(n_stages, n_samples, sample_s, overhead_s):
-    if overhead_s == 0:
+    if overhead_s == 0 and n_stages > 1:
         return n_samples
+    if n_stages == 1:
+        return 1
     square = (n_stages - 1) * n_samples * Fraction(sample_s) / Fraction(overhead_s)
     near = isqrt(int(square))
     around = [min(max(1, m), n_samples) for m in (near, near + 1)]
-    return min(around, key=lambda m: step_time_s(n_stages, m, n_samples, sample_s, overhead_s))
+    times = {m: step_time_s(n_stages, m, n_samples, sample_s, overhead_s) for m in around}
+    return min(m for m in around if times[m] <= min(times.values()) * (1 + Fraction(1, 10**9)))
 
 
 def split_batch(n_samples, n_microbatches):
-    if n_samples < n_microbatches or n_microbatches == 0:
+    if n_samples < n_microbatches or n_microbatches < 1:
         raise ValueError(f"{n_samples} < {n_microbatches}")
     ends = [-(-n_samples * m // n_microbatches) for m in range(n_microbatches + 1)]
     sizes = sorted((b - a for a, b in zip(ends, ends[1:])), reverse=True)

@@ -10,13 +10,13 @@ _FORMULAS = {
     "min_microbatches(k, share)": """
 if not 0 < share < 1:
     raise ValueError(f"{share} is not inside (0, 1)")
-return max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9))""",
+return max(1, math.ceil((k - 1) / (share + 1e-12) - (k - 1)))""",
 }
 _PIECES = {
     "step_time_s(k, m, n, s, o)": "return 3 * (m + k - 1) * (o + n / m * s)",
     "best_microbatches(k, n, s, o)": """
 times = {m: 3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1)}
-return min(times, key=times.get)""",
+return min(m for m in times if times[m] <= min(times.values()) * (1 + 1e-9))""",
 }
 _REFUSE = """
 if not 0 < m <= n:
@@ -95,16 +95,24 @@ return m""",
         "no_error",
     ),
     _bubble(
-        "nan_not_refused",
+        "one_stage_not_refused",
         "min_microbatches(k, share)",
         """
-if share <= 0 or share >= 1:
-    raise ValueError("no share")
+if k == 1:
+    return 1
+if not 0 < share < 1:
+    raise ValueError(share)
+return max(1, math.ceil((k - 1) / (share + 1e-12) - (k - 1)))""",
+        "no_error",
+    ),
+    _fewest(
+        "wide_tolerance",
+        """
 m = 1
-while (k - 1) / (m + k - 1) > share + 1e-12:
+while (k - 1) / (m + k - 1) > share * (1 + 1e-9):
     m += 1
 return m""",
-        "no_error",
+        "differs",
     ),
 )
 
@@ -118,6 +126,12 @@ def _best(id: str, body: str, correct: str = "", fast: str = "") -> Answer:
     source = _defined({**_PIECES, "best_microbatches(k, n, s, o)": body})
     expected = {"step_time": (1, correct or id), "best_microbatches": (0, fast or correct or id)}
     return Answer(id, source, expected)
+
+
+def _nearly_best(id: str, body: str, diagnosis: str = "larger_of_equal") -> Answer:
+    """A number of micro-batches that is fast enough, and not the one that is asked for."""
+    source = _defined({**_PIECES, "best_microbatches(k, n, s, o)": body})
+    return Answer(id, source, {"step_time": (1, diagnosis), "best_microbatches": (2, "")})
 
 
 TIMES = (
@@ -137,6 +151,37 @@ TIMES = (
 if o == 0:
     return n
 return min(n, max(1, int(math.sqrt((k - 1) * n * s / o))))""",
+    ),
+    _nearly_best(
+        "bare_min", "return min(range(1, n + 1), key=lambda m: step_time_s(k, m, n, s, o))"
+    ),
+    _nearly_best(
+        "last_of_equal",
+        """
+times = [step_time_s(k, m, n, s, o) for m in range(1, n + 1)]
+return max(m for m in range(1, n + 1) if times[m - 1] <= min(times) * (1 + 1e-9))""",
+    ),
+    _nearly_best(
+        "tolerance_in_seconds",
+        """
+times = [step_time_s(k, m, n, s, o) for m in range(1, n + 1)]
+return next(m for m in range(1, n + 1) if times[m - 1] <= min(times) + 1e-9)""",
+        "slower",
+    ),
+    _nearly_best(
+        "nearly_equal_times",
+        """
+times = [step_time_s(k, m, n, s, o) for m in range(1, n + 1)]
+return next(m for m in range(1, n + 1) if times[m - 1] <= min(times) * (1 + 1e-5))""",
+        "slower",
+    ),
+    _nearly_best(
+        "root_rounded",
+        """
+if o == 0 or k == 1:
+    return n if k > 1 else 1
+return min(max(round(math.sqrt((k - 1) * n * s / o)), 1), n)""",
+        "slower",
     ),
     _best(
         "time_for_number",
@@ -177,6 +222,13 @@ SPLITS = (
     _split("equal_weights", f"{_EVEN}\nreturn [(size, 1 / m) for size in sizes]", 1),
     _split("weights_of_one", f"{_EVEN}\nreturn [(size, 1.0) for size in sizes]", 1),
     _split("empty_piece", f"{_EVEN}{_WEIGHTED}", 1, refuse=""),
+    _split(
+        "only_zero_refused",
+        f"{_EVEN}{_WEIGHTED}",
+        1,
+        "no_error",
+        'if m == 0 or m > n: raise ValueError(f"{n} samples, {m} pieces")\n',
+    ),
     _split("larger_last", f"{_EVEN}\nsizes.reverse(){_WEIGHTED}", 1, "size_order"),
     _split(
         "rounded_up",

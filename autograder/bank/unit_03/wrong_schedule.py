@@ -253,6 +253,21 @@ def gpipe(n_stages, n_microbatches):
         {"gpipe": (2, "no_error"), "gpipe_fast": (2, "")},
     ),
     Answer(
+        "product_refused",
+        """from mpedu.schedule import Action
+
+
+def gpipe(n_stages, n_microbatches):
+    if n_stages * n_microbatches < 1:
+        raise ValueError(f"{n_stages} stages, {n_microbatches} micro-batches")
+    return [
+        [Action(kind, stage, m) for kind in "FB" for m in range(n_microbatches)]
+        for stage in range(n_stages)
+    ]
+""",
+        {"gpipe": (2, "no_error"), "gpipe_fast": (2, "")},
+    ),
+    Answer(
         "counts_not_named",
         """from mpedu.schedule import Action
 

@@ -73,6 +73,13 @@ return 1 - busy_s / (n_stages * makespan_s)""",
     _idle("true_returned", f"{_TIMES}return busy_s < makespan_s", 0, "no_number"),
     _idle("not_a_number", f"{_TIMES}return float('nan')", 0, "no_number"),
     _idle(
+        "last_end_above_zero",
+        f"""{_TIMES}
+return 1 - busy_s / (timeline.n_ranks * (max(0.0, end_s) - start_s))""",
+        2,
+        "differs",
+    ),
+    _idle(
         "nothing_is_no_error",
         f"""
 if not timeline.spans:

@@ -1,6 +1,5 @@
 """Unit 03, GPipe and the bubble: its exercises and what their answers must do."""
 
-import math
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -13,10 +12,10 @@ from autograder.checks.unit_03 import pieces_mistakes as pieces
 from autograder.checks.unit_03 import schedule_mistakes as schedules
 from autograder.checks.unit_03 import timeline_mistakes as timelines
 from autograder.checks.unit_03.cases import (
-    Machine,
     bounds,
     eighths_s,
     machines,
+    machines_with_ties,
     moved,
     pipeline,
     scattered,
@@ -51,7 +50,6 @@ WITHHELD = (
 )
 # Parts an answer may have: a schedule of 12 stages and 40 micro-batches has 7,728.
 MOST_OF_SCHEDULE, MOST_OF_NUMBER, MOST_OF_PIECES = 20_000, 100, 5_000
-CORRECT_TIME = 1 + Fraction(1, 10**9)  # times nearer than this count as equal
 FAST_TIME = 1 + Fraction(1, 100)
 
 
@@ -75,6 +73,7 @@ def gpipe(subject: Subject, draw: Draw) -> None:
         n = draw.int(2, 9)
         for bad, pair in ((0, (0, n)), (0, (n, 0)), (-n, (-n, n)), (-1, (n, -1))):
             expect_error(subject, Case("gpipe", pair), bad)
+        expect_error(subject, Case("gpipe", (-n, -1)))  # whichever of the two it names
 
 
 def _late(case: Case, got: Any) -> Diagnosis | None:
@@ -161,7 +160,8 @@ def idle_share(subject: Subject, draw: Draw) -> None:
         same_miss(draw)
         late = moved(timed(oracle.gpipe(2, 2)), 5 if not draw.secret else draw.int(6, 99))
         short = timed(oracle.gpipe(2, 3))._replace(n_ranks=3)
-        edges = [late, short, *(scattered(draw, *most) for _ in range(5))]
+        early = moved(timed(oracle.gpipe(3, 2)), -draw.int(30, 60))
+        edges = [late, early, short, *(scattered(draw, *most) for _ in range(5))]
         examine(subject, _each("idle_share", edges), differs, timelines.EDGES)
         expect_error(subject, Case("idle_share", (Timeline([], draw.int(1, 4)),)))
 
@@ -198,8 +198,9 @@ def bubble(subject: Subject, draw: Draw) -> None:
         cases = [Case("min_microbatches", bound) for bound in bounds(draw)]
         examine(subject, cases, bubbles.differs_count, bubbles.COUNT)
         # Those above first: a search that ends there has not begun one without end below.
-        for share in (1.0, 1 + eighths_s(draw, 9), 0.0, -eighths_s(draw, 9), math.nan):
-            expect_error(subject, Case("min_microbatches", (draw.int(2, 9), share)))
+        for share in (1.0, 1 + eighths_s(draw, 9), 0.0, -eighths_s(draw, 9)):
+            for n_stages in (draw.int(2, 9), 1):
+                expect_error(subject, Case("min_microbatches", (n_stages, share)))
 
 
 @exercise(
@@ -221,9 +222,9 @@ def step_time(subject: Subject, draw: Draw) -> None:
         cases = [Case("step_time_s", call) for call in calls]
         examine(subject, cases, differs, pieces.TIME)
     with draw.group("best number of micro-batches", points=1), resting_on(draw, "step_time_s"):
-        asked = machines(draw, 9)
-        asked += [(2, 12, 0.5, 1.0), (draw.int(2, 9), draw.int(8, 60), 1.0, 0.0)]
-        _examine_best(subject, asked, CORRECT_TIME)
+        asked = [*machines(draw, 6), *machines_with_ties(draw)]
+        cases = [Case("best_microbatches", machine) for machine in asked]
+        examine(subject, cases, pieces.not_smallest_best, pieces.BEST)
 
 
 @exercise(
@@ -236,12 +237,9 @@ def step_time(subject: Subject, draw: Draw) -> None:
 def best_microbatches(subject: Subject, draw: Draw) -> None:
     """On each machine a step at most 1 % longer than the shortest."""
     subject = Bounded(subject, MOST_OF_NUMBER)
-    _examine_best(subject, machines(draw, 26 if draw.secret else 16), FAST_TIME)
-
-
-def _examine_best(subject: Subject, asked: list[Machine], allowed: Fraction) -> None:
+    asked = machines(draw, 26 if draw.secret else 16)
     cases = [Case("best_microbatches", machine) for machine in asked]
-    examine(subject, cases, lambda case, got: pieces.slower(case, got, allowed), pieces.BEST)
+    examine(subject, cases, lambda case, got: pieces.slower(case, got, FAST_TIME), pieces.BEST)
 
 
 @exercise(
@@ -266,7 +264,8 @@ def split_batch(subject: Subject, draw: Draw) -> None:
         n_samples = draw.int(2, 40) if draw.secret else 3
         more = Case("split_batch", (n_samples, n_samples + 2))
         _expect_refusal(subject, more, *more.args)
-        _expect_refusal(subject, Case("split_batch", (n_samples, 0)), 0)
+        for too_few in (0, -draw.int(1, 9)):
+            _expect_refusal(subject, Case("split_batch", (n_samples, too_few)), too_few)
     with draw.group("weights", points=1):
         if not answers:
             same_miss(draw)

@@ -172,8 +172,8 @@ COUNT = (
     _count(
         "float_noise",
         _float_noise,
-        "Only bounds that are met exactly go wrong: a float lies just beside the true number, and "
-        "a bare ceil or comparison falls on the wrong side. Allow a difference of 1e-12.",
+        "Only bounds that are met exactly go wrong, and there yours is one too many. Floats lie "
+        "just beside the true numbers: a share equal within 1e-12 counts as reached.",
     ),
     _count(
         "still_above",

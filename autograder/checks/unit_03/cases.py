@@ -85,12 +85,12 @@ _SIZES = ((2, 20), (2, 20), (21, 100), (101, 900), (1001, 3000), (10_001, 20_000
 
 def _met_bounds(draw: Draw) -> list[tuple[int, float]]:
     n_stages, bound = _met(draw.int(2, 8), draw.int(5, 40))
-    missed = (n_stages, bound - 1e-8)
+    missed = [(n_stages, bound - 1e-8), (n_stages, bound - 1e-11)]
     if draw.secret:
-        return [missed, *(_met(draw.int(2, 40), draw.int(1, 400)) for _ in range(8))]
+        return [*missed, *(_met(draw.int(2, 40), draw.int(1, 400)) for _ in range(8))]
     # Each usual way to write the inverse in floats, without a tolerance, misses one of these.
     known = [(4, 0.05), (2, 1 / 3), (8, 0.2), (1, 0.25), (2, 1 - 0.9)]
-    return [*known, _met(2, 48), _met(3, 47), _met(6, 3), missed]
+    return [*known, _met(2, 48), _met(3, 47), _met(6, 3), *missed]
 
 
 def _met(n_stages: int, n_microbatches: int) -> tuple[int, float]:
@@ -114,3 +114,44 @@ def machines(draw: Draw, n_drawn: int) -> list[Machine]:
         for _ in range(n_drawn)
     ]
     return [*known, *drawn]
+
+
+def machines_with_ties(draw: Draw) -> list[Machine]:
+    """Machines where one number of micro-batches is best, or two are equally good.
+
+    No other number comes near, so every reading of "equal within 1e-9" gives the same answer.
+    """
+    known = [(2, 2, 1.0, 1.0), (3, 6, 0.1, 0.1), (1, 12, 1.0, 0.0), (2, 12, 0.5, 1.0)]
+    drawn = [_tie(draw) for _ in range(3)] + [_between_roots(draw) for _ in range(2)]
+    drawn.append((draw.int(2, 9), draw.int(100, 300), 1.0, 0.0))
+    # Slow and fast machines: a tolerance must be relative. A flat one: it must be small.
+    scale = 2.0 ** -draw.int(34, 38)
+    drawn += [(4, 64, scale, scale), (4, 30, 1e6, 1e6), (4, draw.int(280, 320), 1.0, 0.09)]
+    return [machine for machine in [*known, *drawn] if _stands_apart(machine)]
+
+
+def _tie(draw: Draw) -> Machine:
+    """Equally good: m and m + 1, where (K-1) N s / o = m (m + 1)."""
+    m = draw.int(2, 9)
+    stages_less_one = draw.rng.choice([d for d in range(1, 9) if m * (m + 1) % d == 0])
+    n_samples = m * (m + 1) // stages_less_one
+    n_stages, sample_s = stages_less_one + 1, draw.int(1, 99) / 10
+    if n_samples <= m:  # the larger of the two must be possible
+        return n_stages, 2 * m + 2, sample_s, sample_s * (2 * m + 2) / n_samples
+    return n_stages, n_samples, sample_s, sample_s
+
+
+def _between_roots(draw: Draw) -> Machine:
+    """The best number is the larger neighbour of a root that rounds to the smaller one."""
+    m, n_samples = draw.int(2, 6), draw.rng.choice([32, 64])
+    return 2, n_samples, (m * (m + 1) + 0.125) / n_samples, 1.0
+
+
+def _stands_apart(machine: Machine) -> bool:
+    """Whether every step time near the least is the same, or longer by more than 1e-8 of it."""
+    n_stages, n_samples, sample_s, overhead_s = machine
+    best = oracle.best_microbatches(*machine)
+    around = range(max(1, best - 3), min(n_samples, best + 3) + 1)
+    times_s = [oracle.step_time_s(n_stages, m, n_samples, sample_s, overhead_s) for m in around]
+    off = [float(time_s / min(times_s)) - 1 for time_s in times_s]
+    return all(share < 1e-12 or share > 1e-8 for share in off)

@@ -55,15 +55,40 @@ TIME = (
 )
 
 
-def slower(case: Case, got: Any, allowed: Fraction) -> Diagnosis | None:
-    """For `examine`: a number of micro-batches whose step takes over `allowed` times the least."""
-    n_stages, n_samples, sample_s, overhead_s = case.args
+def _no_count(case: Case, got: Any) -> Diagnosis | None:
     problem = whole_problem(got)
     if problem:
         return Diagnosis("no_int", f"{case} {problem}", f"{case.name} gives no whole number.")
-    if not 1 <= got <= n_samples:
-        text = f"{case} gives {got}, which is not in 1..{n_samples}."
+    if not 1 <= got <= case.args[1]:
+        text = f"{case} gives {got}, which is not in 1..{case.args[1]}."
         return Diagnosis("no_count", text, "the number of micro-batches is not in one..n_samples.")
+    return None
+
+
+def not_smallest_best(case: Case, got: Any) -> Diagnosis | None:
+    """For `examine`: a number that is not best, or not the smaller of two equally good ones."""
+    bad = _no_count(case, got)
+    if bad:
+        return bad
+    smallest = oracle.smallest_best(case.args)
+    if got == smallest:
+        return None
+    if not oracle.is_best(case.args, got):
+        return slower(case, got, Fraction(1))
+    text = (
+        f"{case} gives {got}, whose step takes as long as that of {smallest}: of times equal "
+        "within 1e-9 relative the smaller number is asked. A bare min over floats can pick either."
+    )
+    general = "of equally good numbers of micro-batches the smaller is asked."
+    return Diagnosis("larger_of_equal", text, general)
+
+
+def slower(case: Case, got: Any, allowed: Fraction) -> Diagnosis | None:
+    """For `examine`: a number of micro-batches whose step takes over `allowed` times the least."""
+    bad = _no_count(case, got)
+    if bad:
+        return bad
+    n_stages, n_samples, sample_s, overhead_s = case.args
     best = oracle.best_microbatches(*case.args)
     least_s = oracle.step_time_s(n_stages, best, n_samples, sample_s, overhead_s)
     if oracle.step_time_s(n_stages, got, n_samples, sample_s, overhead_s) <= allowed * least_s:

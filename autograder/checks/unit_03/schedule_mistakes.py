@@ -96,7 +96,7 @@ LEGAL = (
         _one_list_for_all,
         lambda case, got: (
             f"{case}: all stages are the same list object; changing one changes all. "
-            "`[x] * n_stages` repeats one list: make a new one for each stage."
+            "Make a new one for each stage, inside the loop; `[x] * n_stages` repeats one list."
         ),
         "all stages are the same list object; changing one changes all.",
     ),
