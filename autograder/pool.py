@@ -1,4 +1,8 @@
-"""Processes that serve tasks one at a time: a process that dies costs only the task it was on."""
+"""Processes that serve tasks one at a time: a process that dies costs only the task it was on.
+
+Our own, since the promise is the point: pools of the standard library and of pebble 5.2 share one
+pipe and lock among all processes, so that one killed at the wrong moment ends or blocks the run.
+"""
 
 import multiprocessing
 import os
