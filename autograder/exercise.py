@@ -1,6 +1,7 @@
 """Exercises: a check that draws its cases from a seed; its names, points and hints."""
 
 import importlib
+import math
 import pkgutil
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -134,12 +135,33 @@ def exercise(
 
 
 class Guess(NamedTuple):
-    """A question answered before the result is seen; never scored. `result()` is the true value."""
+    """A question answered before the result is seen; never scored. `result()` is the true value.
+
+    Answers lie in [least, most], whole numbers where `whole`; a share's `form` ends in "%}".
+    """
 
     id: str
     question: str
     result: Callable[[], float]
     form: str = "{:g}"
+    least: float = -math.inf
+    most: float = math.inf
+    whole: bool = False
+
+    def problem(self, value: object) -> str:
+        """What keeps a value from being an answer, in one sentence; "" where nothing does."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"{value!r:.40} is not a number; give one, like {5 if self.whole else 0.25}."
+        whole = isinstance(value, int) or value.is_integer()
+        if self.least <= value <= self.most and (whole or not self.whole):
+            return ""
+        between = f"between {self.least:g} and {self.most:g}"
+        if self.whole:
+            return f"A whole number {between} is asked."
+        if not self.form.endswith("%}"):
+            return f"A number {between} is asked."
+        meant = value / 100 if self.most < value <= 100 * self.most else None
+        return f"A share lies {between}{'.' if meant is None else f'; did you mean {meant:g}?'}"
 
 
 class Unit(NamedTuple):

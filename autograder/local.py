@@ -1,12 +1,48 @@
 """The student's answer in the student's own notebook, asked under the same rules as in grading."""
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 from autograder.diagnosis import StudentError
+from autograder.worker.limit import TooLong, time_limit
 from autograder.worker.protocol import decode, encode
 from autograder.worker.trouble import Trouble, Troubles
+from autograder.worker.walls import Limits
+
+
+class Stopped(KeyboardInterrupt):
+    """The stop button, told in one sentence instead of a stack of library frames."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Stopped: {self}"]
+
+
+def students_troubles(namespace: Mapping[str, Any]) -> Troubles:
+    """Explains exceptions of the functions that a notebook defines."""
+    troubles = Troubles()
+    for value in namespace.values():
+        if isinstance(value, FunctionType) and value.__globals__ is namespace:
+            troubles.cells[value.__code__.co_filename] = "your cell"
+    return troubles
+
+
+def place_in(namespace: Mapping[str, Any], error: BaseException) -> tuple[str, int] | None:
+    """The student's function and line that an exception passed last, None if it passed none."""
+    passed = [
+        (frame.f_code.co_name, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals is namespace and not frame.f_code.co_name.startswith("<")
+    ]
+    return passed[-1] if passed else None
+
+
+def stopped(namespace: Mapping[str, Any], error: BaseException, name: str) -> Stopped:
+    """What the stop button gives while `name` runs."""
+    place = place_in(namespace, error)
+    where = f" (your cell, line {place[1]})" if place else ""
+    return Stopped(f"`{name}` was still running{where}; does every loop in it end?")
 
 
 class LocalSubject:
@@ -19,10 +55,7 @@ class LocalSubject:
     def __init__(self, namespace: Mapping[str, Any], names: Sequence[str]) -> None:
         self._namespace = namespace
         self._names = names
-        self._troubles = Troubles()
-        for value in namespace.values():
-            if isinstance(value, FunctionType) and value.__globals__ is namespace:
-                self._troubles.cells[value.__code__.co_filename] = "your cell"
+        self._troubles = students_troubles(namespace)
 
     def __call__(self, *args: Any) -> Any:
         """What the exercise's only function returns."""
@@ -35,10 +68,17 @@ class LocalSubject:
     def _call(self, name: str, args: tuple[Any, ...]) -> Any:
         if name not in self._namespace:
             raise StudentError("missing", f"`{name}` is not defined.")
+        limit_s = Limits().call_s
         try:
-            return decode(encode(self._namespace[name](*decode(encode(args)))))
-        except KeyboardInterrupt:
-            raise  # the stop button is no answer
+            with time_limit(limit_s):
+                return decode(encode(self._namespace[name](*decode(encode(args)))))
+        except KeyboardInterrupt as error:
+            raise stopped(self._namespace, error, name) from None
+        except TooLong as error:
+            place = place_in(self._namespace, error)
+            where = f" (your cell, line {place[1]})" if place else ""
+            why = f"`{name}` takes longer than {limit_s:g} s and was stopped{where}."
+            raise StudentError("timeout", why) from None
         except BaseException as error:
             trouble: Trouble = self._troubles.explain(name, error)
             raise StudentError(*trouble) from None

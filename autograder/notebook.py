@@ -1,28 +1,22 @@
 """What a notebook cell calls: check an answer, get a hint, make a guess, look at a picture."""
 
-import inspect
 import json
 import os
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TextIO
 
-from autograder.exercise import (
-    Guess,
-    find_exercise,
-    find_guess,
-    load_unit,
-    unit_numbers,
-)
+from autograder.exercise import Exercise, Guess, find_guess, load_unit, unit_numbers
 from autograder.judge import Verdict, judge
-from autograder.local import LocalSubject
+from autograder.local import LocalSubject, place_in, stopped
 from autograder.withhold import withheld
 from mpedu.plot import Picture, draw_schedule, draw_timeline
-from mpedu.simulate import Timeline
+from mpedu.schedule import Action
+from mpedu.simulate import Costs, Timeline
 
 NOTES = Path(".mpedu-notes.json")  # beside the notebook: guesses made, hints seen
 MOST_PRINTED_LINES = 8
@@ -35,6 +29,25 @@ class CheckFailed(Exception):
         return [f"CheckFailed: {self}"]
 
 
+class NotAsked(ValueError):
+    """A call that asks for something that is not there, told in one sentence."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"NotAsked: {self}"]
+
+
+def _exercise(asked: Any) -> Exercise:
+    """The exercise of an id, of a function's name, or of a function; NotAsked for others."""
+    name = asked if isinstance(asked, str) else getattr(asked, "__name__", repr(asked))
+    exercises = [one for number in unit_numbers() for one in load_unit(number).exercises]
+    found = [one for one in exercises if one.id == name]
+    found += [one for one in exercises if name in one.names]
+    if not found:
+        known = ", ".join(one.id for one in exercises)
+        raise NotAsked(f"there is no exercise {name!r}; known: {known}")
+    return found[0]
+
+
 def check(exercise_id: str) -> float | None:
     """None for full points, the points as a float for some, CheckFailed for none.
 
@@ -42,12 +55,13 @@ def check(exercise_id: str) -> float | None:
     stdout what it found. Nothing is written to stderr, whatever the student's code prints: stock
     nbgrader gives no points to a graded cell with stderr output.
     """
-    exercise = find_exercise(exercise_id)
+    exercise = _exercise(exercise_id)
     caller = sys._getframe(1).f_globals
     with _captured() as printed, withheld(exercise.withholds):
         verdict = judge(exercise, LocalSubject(caller, exercise.names))
     notes = _read_notes()
-    notes.setdefault("points", {})[exercise_id] = verdict.score
+    points = notes.setdefault("points", {})
+    points[exercise.id] = max(verdict.score, points.get(exercise.id, 0))
     _write_notes(notes)
     _print_shortened(printed)
     return _tell(verdict)
@@ -111,17 +125,14 @@ def hint(exercise_id: str, step: int | None = None) -> None:
 
     Three steps: the idea, a neighbouring case, a skeleton with blanks. Hints cost nothing.
     """
-    exercise = find_exercise(exercise_id)
+    exercise = _exercise(exercise_id)
     n_hints = len(exercise.hints)
-    if not n_hints:
-        print(f"{exercise_id} has no hints.")
-        return
     notes = _read_notes()
     seen = notes.setdefault("hints", {})
-    step = min(seen.get(exercise_id, 0) + 1, n_hints) if step is None else step
-    if not 1 <= step <= n_hints:
-        raise ValueError(f"hint {step} of {exercise_id} does not exist; choose 1 to {n_hints}")
-    seen[exercise_id] = max(step, seen.get(exercise_id, 0))
+    step = min(seen.get(exercise.id, 0) + 1, n_hints) if step is None else step
+    if step not in range(1, n_hints + 1):
+        raise NotAsked(f"{exercise.id} has hints 1 to {n_hints}; there is no hint {step!r}")
+    seen[exercise.id] = max(step, seen.get(exercise.id, 0))
     _write_notes(notes)
     print(f"Hint {step} of {n_hints}.\n{exercise.hints[step - 1]}")
 
@@ -131,15 +142,18 @@ _REVEAL = object()  # guess(id) without a value shows the result
 
 def guess(guess_id: str, value: Any = _REVEAL) -> None:
     """Remembers a guess; without a value shows it beside the result. A guess is never scored."""
-    asked = find_guess(guess_id)
+    try:
+        asked = find_guess(guess_id)
+    except ValueError as error:
+        raise NotAsked(str(error)) from None
     notes = _read_notes()
     guesses = notes.setdefault("guesses", {})
     if value is _REVEAL:
         print(_revealed(asked, guesses.get(guess_id)))
     elif value is ...:
         print(f"{asked.question}\nYour guess first: put a number in place of the three dots.")
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        print(f"{asked.question}\n{value!r} is not a number; give one, like 0.25.")
+    elif problem := asked.problem(value):
+        print(f"{asked.question}\n{problem}")
     else:
         guesses[guess_id] = value
         _write_notes(notes)
@@ -164,59 +178,80 @@ def show(what: Any, *args: Any, **kwargs: Any) -> Any:
     list, faulty or not; a drawing function is called as it is. A function that is not written yet
     gives a line that says so, and one that raises a line that says where: never an exception.
     """
-    if isinstance(what, Timeline):
-        return draw_timeline(what, *args, **kwargs)
+    namespace = sys._getframe(1).f_globals
     if not callable(what):
-        return draw_schedule(what, *args, **kwargs)
+        return _draw_value(what, args, kwargs)
+    name = getattr(what, "__name__", "it")
     try:
-        if getattr(what, "__module__", "").startswith("mpedu."):
+        if getattr(what, "__module__", "").startswith("mpedu.plot"):
             return what(*args, **kwargs)
         return _draw_answer(what, args, kwargs)
     except NotImplementedError as error:
-        print(f"{_innermost_function(error)}: not written yet")
+        print(f"{(place_in(namespace, error) or (name,))[0]}: not written yet")
+    except KeyboardInterrupt as error:
+        raise stopped(namespace, error, name) from None
     except Exception as error:  # whatever a student's code raises
-        name = _innermost_function(error)
-        print(f"{name} raised {type(error).__name__}: {error}"[:300])
+        place = place_in(namespace, error)
+        where = f" (your cell, line {place[1]})" if place else ""
+        name = place[0] if place else name
+        print(f"{name} raises {type(error).__name__}: {error}{where}"[:400])
+    return None
+
+
+def _draw_value(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Picture | None:
+    """A finished schedule or timeline drawn; a line that says what `show` takes for others."""
+    if isinstance(value, Timeline) and not args:
+        return draw_timeline(value, **kwargs)
+    if not isinstance(value, list):
+        kind = type(value).__name__
+        print(f"show needs a function, a schedule or a timeline; this is of type {kind}.")
+    elif any(not isinstance(arg, Costs) for arg in args):
+        print("After a finished schedule only Costs may follow; show(gpipe, 4, 8) calls gpipe.")
+    else:
+        return draw_schedule(value, *args, **kwargs)
     return None
 
 
 def _draw_answer(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Picture | None:
-    """What a student's function gives: its schedule drawn, its timeline drawn, or its value."""
-    options = {name: kwargs.pop(name) for name in ("costs", "shade", "title") if name in kwargs}
+    """What a function gives: its schedule drawn, its timeline drawn, or its value."""
+    options: dict[str, Any] = {}
+    options |= {name: kwargs.pop(name) for name in ("costs", "shade", "title") if name in kwargs}
     answer = function(*args, **kwargs)
     if isinstance(answer, Timeline):
         return draw_timeline(answer, **options)
-    counts = _counts(function, args, kwargs)
-    if len(counts) == 2 and not isinstance(answer, int | float):
-        return draw_schedule(answer, **options, **counts)
+    if _is_schedule(answer):
+        names = ("n_stages", "n_microbatches")
+        given = zip(names, args, strict=False)
+        options |= {name: int(n) for name, n in given if isinstance(n, Integral)}
+        return draw_schedule(answer, **options)
     print(f"{function.__name__}: {answer!r}"[:2000])
     return None
 
 
-def _counts(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
-    """The numbers of stages and micro-batches a call was given, where it takes them."""
-    bound = inspect.signature(function).bind(*args, **kwargs).arguments
-    return {name: bound[name] for name in ("n_stages", "n_microbatches") if name in bound}
-
-
-def _innermost_function(error: BaseException) -> str:
-    return traceback.extract_tb(error.__traceback__)[-1].name
+def _is_schedule(answer: Any) -> bool:
+    """Whether an answer is meant as a schedule: nothing but what looks like actions is in it."""
+    if not isinstance(answer, list):
+        return False
+    entries = [e for rank in answer for e in (rank if isinstance(rank, list) else [rank])]
+    return all(isinstance(entry, tuple) and len(entry) == len(Action._fields) for entry in entries)
 
 
 def my_best() -> None:
     """Prints the points earned so far in this notebook and each guess beside its result."""
     notes = _read_notes()
-    points = notes.get("points", {})
-    for exercise in (one for n in unit_numbers() for one in load_unit(n).exercises):
-        if exercise.id in points:
-            print(f"{exercise.title}: {points[exercise.id]} of {exercise.points}")
-    print(f"Points so far: {sum(points.values())}.")
-    for guess_id, value in notes.get("guesses", {}).items():
-        print(_revealed(find_guess(guess_id), value))
+    points, guesses = notes.get("points", {}), notes.get("guesses", {})
+    for unit in map(load_unit, unit_numbers()):
+        begun = [one for one in unit.exercises if one.id in points]
+        for one in begun:
+            print(f"{one.title}: {points[one.id]} of {one.points}")
+        if begun:
+            total = sum(one.points for one in unit.exercises)
+            print(f"Points so far: {sum(points[one.id] for one in begun)} of {total}.")
+        for asked in unit.guesses:
+            if asked.id in guesses:
+                print(_revealed(asked, guesses[asked.id]))
 
 
 def _read_notes() -> dict[str, dict[str, Any]]:

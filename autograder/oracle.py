@@ -53,7 +53,7 @@ def bubble_fraction(n_stages: int, n_microbatches: int) -> Fraction:
 
 
 def bubble_over_ideal(n_stages: int, n_microbatches: int) -> Fraction:
-    """Idle time over ideal time of GPipe."""
+    """Ratio of idle to ideal time of GPipe."""
     return Fraction(n_stages - 1, n_microbatches)
 
 

@@ -15,7 +15,9 @@ from mpedu.faults import Withheld
 
 
 def refusal(name: str) -> str:
-    """What a withheld function says."""
+    """What a withheld function says; a property goes by its class, as students write it."""
+    _, path = _split(name)
+    name = ".".join(path) if len(path) > 1 else name
     return f"this is the exercise: {name} refuses while it is checked; write it yourself"
 
 

@@ -13,7 +13,7 @@ def bubble_fraction(n_stages: int, n_microbatches: int) -> float:
 
 
 def bubble_over_ideal(n_stages: int, n_microbatches: int) -> float:
-    """Idle time over ideal time, (K-1) / M, for K stages and M micro-batches.
+    """Ratio of idle time to ideal time, (K-1) / M, for K stages and M micro-batches.
 
     The other usual definition (Megatron-LM, Narayanan et al. 2021, section 2.2.1).
     """

@@ -1,5 +1,6 @@
 """What went wrong, said once: the fault of a schedule, and errors every module shares."""
 
+from numbers import Integral
 from typing import NamedTuple
 
 
@@ -23,7 +24,7 @@ class Withheld(RuntimeError):
 def require_at_least(minimum: int, **values: int) -> None:
     """Nothing; ValueError naming the first value that is not an int of at least `minimum`."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise ValueError(f"{name}={value!r} is not a whole number; give an int >= {minimum}")
         if value < minimum:
             raise ValueError(f"{name}={value} is too small; give {name} >= {minimum}")

@@ -1,8 +1,10 @@
 """Is a schedule legal? Each fault in one sentence, causes before their consequences."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from numbers import Integral
+from typing import Any
 
 from mpedu.faults import Fault, require_at_least
 from mpedu.schedule import (
@@ -26,9 +28,30 @@ def validate_schedule(
     Counts left out are taken as 1 + the largest index found. Checked in turn, and only as far as
     the first kind of fault found, since later ones would be its consequences: the form (a list per
     rank of `Action`); the work (each (stage, micro-batch) has one F and one B, or one I and one W,
-    all of a stage on one rank); the order within a rank; the order at both ends of each channel
+    all of a stage on one rank); the order within a rank; the order at both ends of each link
     (messages from one rank to another arrive first-in first-out); deadlock.
+    The sentences say "stage 2" for rank 2 where every rank holds the stage of its own number.
     """
+    faults = _faults(schedule, n_stages, n_microbatches)
+    if not faults or rank_word(_held(schedule)) == "rank":
+        return faults
+    return [f._replace(text=re.sub(r"\brank\b", "stage", f.text)) for f in faults]
+
+
+def rank_word(held: Iterable[tuple[int, int]]) -> str:
+    """What to call a rank, of all (rank, stage) held: "stage" where all are of equals."""
+    return "stage" if all(rank == stage for rank, stage in held) else "rank"
+
+
+def _held(schedule: object) -> Iterator[tuple[int, int]]:
+    lists = schedule if isinstance(schedule, list) else []
+    for rank, entries in enumerate(lists):
+        for entry in entries if isinstance(entries, list) else []:
+            if not action_problem(entry):
+                yield rank, entry.stage
+
+
+def _faults(schedule: object, n_stages: int | None, n_microbatches: int | None) -> list[Fault]:
     faults = _form_faults(schedule)
     if faults:
         return faults
@@ -55,15 +78,17 @@ def validate_schedule(
 def _form_faults(schedule: object) -> list[Fault]:
     if not isinstance(schedule, list):
         name = type(schedule).__name__
-        text = f"a schedule is a list with one list per rank; this is of type {name}"
+        text = f"a schedule is a list with one list of Action per rank; this is of type {name}"
         return [Fault("not_a_list", None, None, None, text)]
     if not schedule:
-        return [Fault("empty", None, None, None, "the schedule has no ranks; give a list per rank")]
+        text = "the schedule is empty; give a list with one list of Action per rank"
+        return [Fault("empty", None, None, None, text)]
     faults = []
     for rank, actions in enumerate(schedule):
         if not isinstance(actions, list):
+            kind = type(actions).__name__
             text = (
-                f"rank {rank}: its entry is of type {type(actions).__name__}; give a list of Action"
+                f"entry {rank} of the schedule is of type {kind}; give one list of Action per rank"
             )
             faults.append(Fault("not_a_list", rank, None, None, text))
         elif not actions:
@@ -72,12 +97,13 @@ def _form_faults(schedule: object) -> list[Fault]:
             faults += [
                 Fault("not_an_action", rank, None, None, f"rank {rank}, entry {i}: {problem}")
                 for i, entry in enumerate(actions)
-                if (problem := _action_problem(entry))
+                if (problem := action_problem(entry))
             ]
     return faults
 
 
-def _action_problem(entry: object) -> str:
+def action_problem(entry: Any) -> str:
+    """Why an entry of a list is no sound `Action`, in words; empty for a sound one."""
     if type(entry) is not Action:
         kind = type(entry).__name__
         also = ", a subclass of Action" if isinstance(entry, Action) else ""
@@ -158,7 +184,7 @@ def _order_faults(schedule: Schedule, waits: Needs) -> list[Fault]:
 def channels(
     schedule: Schedule, waits: Needs
 ) -> dict[tuple[int, int, str], tuple[list[Action], list[Action]]]:
-    """Both ends of every channel (source rank, destination rank, "F" or "B").
+    """Both ends of every link (source rank, destination rank, "F" or "B").
 
     First the receivers' actions in the order of the sender's list, then in that of the receiver's:
     the two are equal where the ends agree.
@@ -186,7 +212,7 @@ def _channel_faults(schedule: Schedule, waits: Needs) -> list[Fault]:
             sent, taken = _short(sends, at), _short(receives, at)
             what = "activations" if direction == "F" else "gradients"
             text = (
-                f"channel {source}->{target}: rank {source} sends {what} for {sent} and "
+                f"link {source}->{target}: rank {source} sends {what} for {sent} and "
                 f"rank {target} takes them as {taken}; both ends need one order"
             )
             faults.append(_fault("channel_order", target, receives[at], text))

@@ -1,5 +1,6 @@
 """Is a student's schedule legal, one stage per rank, and if not, what differs?"""
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -95,7 +96,8 @@ def _fault(got: Schedule, n_stages: int, n_microbatches: int) -> tuple[str, str]
     if kind == "channel_order":
         return _disagreement(got)
     # Negative numbers are a fault of form to the validator, and a wrong number to a reader.
-    return ("out_of_range" if kind == "not_an_action" else kind), text
+    id = "out_of_range" if kind == "not_an_action" else kind
+    return id, re.sub(r"\brank (?=\d)", "stage ", text)  # here a rank holds one stage, its own
 
 
 def _disagreement(got: Schedule) -> tuple[str, str]:

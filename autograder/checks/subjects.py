@@ -1,10 +1,10 @@
 """What stands between a check and the student's functions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from autograder.diagnosis import Answers, Case, Diagnosis, Miss, Subject, has_over
+from autograder.diagnosis import Answers, Case, Diagnosis, Miss, Subject, examine, has_over
 from autograder.exercise import Draw
 
 
@@ -49,13 +49,34 @@ def same_miss(draw: Draw) -> None:
         raise Miss(diagnosis)
 
 
+# Of these the answers say nothing.
+_UNANSWERED = ("unwritten", "missing")
+_LOST = ("missing", "timeout", "out_of_memory", "crashed")
+
+
+def missed(draw: Draw) -> bool:
+    """Whether the first group has been missed."""
+    return bool(draw.groups and draw.groups[0].diagnosis)
+
+
+def misses(
+    subject: Subject, cases: Sequence[Case], differs: Callable[[Case, Any], Diagnosis | None]
+) -> bool:
+    """Whether some answer is wrong. A function or process that is not there is no wrong answer."""
+    try:
+        examine(subject, cases, differs)
+    except Miss as miss:
+        return miss.diagnosis.id not in _LOST
+    return False
+
+
 @contextmanager
-def resting_on(draw: Draw, name: str) -> Iterator[None]:
-    """A miss inside says that the first group's function, if wrong too, may be the cause."""
+def resting_on(name: str, is_wrong: Callable[[], bool]) -> Iterator[None]:
+    """A miss inside says that the function `name`, if it `is_wrong`, may be the cause."""
     try:
         yield
     except Miss as miss:
         told = miss.diagnosis
-        if draw.groups and draw.groups[0].diagnosis:
+        if told.id not in _UNANSWERED and is_wrong():
             told = told._replace(text=f"{told.text} If it calls your {name}, mend that first.")
         raise Miss(told) from None

@@ -28,8 +28,9 @@ def whole_problem(got: object) -> str:
     problem = number_problem(got)
     if problem or isinstance(got, int):
         return problem
-    kind = type(got).__name__
-    return f"gives the {kind} {shown(got)}; the docstring promises an int, so use int(..) or //."
+    # Where a fraction came back, int(..) would hide what is wrong with it.
+    way_out = ", so use int(..) or //" if got == int(got) else ""  # type: ignore[call-overload]
+    return f"gives the {type(got).__name__} {shown(got)}; the docstring promises an int{way_out}."
 
 
 def close(got: object, truth: Number, tolerance: float = 1e-9) -> bool:

@@ -11,6 +11,7 @@ Runs on both sides of the wall, so it knows nothing of the autograder.
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,7 +168,9 @@ class _Writer:
 
     def _array(self, value: np.ndarray[Any, Any]) -> list[Any]:
         if value.dtype.str[1:] not in _DTYPES:
-            raise self._refused(f" is an array of dtype {value.dtype}; give numbers or bools")
+            raise self._refused(
+                f" is an array of dtype {value.dtype}; give a list, or an array of numbers"
+            )
         if value.nbytes > 8 * MAX_SIZE:  # first: a broadcast array is larger than its memory
             raise self._refused(f" is an array of {value.nbytes} bytes; {8 * MAX_SIZE} can pass")
         little = value.astype(value.dtype.newbyteorder("<"), order="C", copy=False)
@@ -180,6 +183,10 @@ class _Writer:
 
 
 def _why_not(kind: type) -> str:
+    if kind in (GeneratorType, zip, map, range):
+        return f" is {_a(kind)}, not yet its values; make a list of it: list(..)"
+    if name_of(kind) == "Tensor":
+        return " is a Tensor; give plain numbers: .item() for one, .tolist() for many"
     for plain in (*_TAG_OF, *_PLAIN):
         if plain in kind.__mro__:
             return f" is {_a(kind)}, a subclass of {plain.__name__}; return {plain.__name__} itself"

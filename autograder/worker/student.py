@@ -7,14 +7,14 @@ accidents; what a student makes of it is the judge's side to withstand.
 import io
 import linecache
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, NoReturn
 
+from autograder.worker.limit import TooLong, time_limit
 from autograder.worker.protocol import Channel
 from autograder.worker.trouble import Trouble, Troubles
 from autograder.worker.walls import Limits
@@ -61,14 +61,6 @@ class _NoShell:
         return lambda *args, **kwargs: None
 
 
-class _TooLong(BaseException):
-    """Raised inside a cell that takes longer than it may."""
-
-
-def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    raise _TooLong
-
-
 class _Notebook:
     """One namespace in which the cells run, and the functions they define."""
 
@@ -108,19 +100,16 @@ class _Notebook:
     def run_cells(self, cells: list[tuple[str, str]]) -> list[str]:
         """Runs the cells in order; one sentence for each that did not come to its end."""
         errors = []
-        signal.signal(signal.SIGALRM, _interrupt)
         for cell_id, source in cells:
             file_name = f"<{cell_id} {len(self.troubles.cells)}>"
             self.troubles.cells[file_name] = cell_id
             lines = source.splitlines(keepends=True)
             linecache.cache[file_name] = (len(source), None, lines, file_name)
             try:
-                signal.setitimer(signal.ITIMER_REAL, self.limits.cell_s)
-                exec(compile(source, file_name, "exec", dont_inherit=True), self.names)
-            except _TooLong:
+                with time_limit(self.limits.cell_s):
+                    exec(compile(source, file_name, "exec", dont_inherit=True), self.names)
+            except TooLong:
                 errors.append(f"{cell_id}: takes longer than {self.limits.cell_s:g} s, stopped.")
             except BaseException as error:
                 errors.append(self.troubles.describe(error, cell_id)[0])
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
         return errors[:_MOST_ERRORS]

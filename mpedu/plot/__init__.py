@@ -9,8 +9,9 @@ from mpedu.plot.figures import (
     optimum_figure,
     optimum_sliders,
 )
-from mpedu.plot.pictures import Picture, draw_schedule, draw_timeline, timeline_text
-from mpedu.plot.views import in_flight_curve, triangle_figure
+from mpedu.plot.pictures import Picture
+from mpedu.plot.text import timeline_text
+from mpedu.plot.views import draw_schedule, draw_timeline, in_flight_curve, triangle_figure
 
 __all__ = [
     "Picture",

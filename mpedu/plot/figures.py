@@ -11,7 +11,7 @@ from mpedu.cost import bubble_fraction, bubble_over_ideal
 from mpedu.faults import require_at_least
 from mpedu.plot.layout import counted
 from mpedu.plot.looks import BLUE, GREEN, IDLE, INK, ORANGE, RED
-from mpedu.plot.pictures import Picture, finish, in_own_style, new_figure
+from mpedu.plot.pictures import Picture, finish, footnote_under, in_own_style, new_figure
 from mpedu.plot.text import percent, seconds, table
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ DOUBLINGS = 18
 MOST_SAMPLES = 1000
 EFFICIENCY = "efficiency of a micro-batch, b s / (o + b s)"
 COUNT = "number of micro-batches M"
+TOTAL, IDEAL = "share of total time", "ratio to ideal time"
+NEAR = 0.01  # of the least time: what counts as hardly longer
 StepTime = Callable[[int, int, int, float, float], float]
 
 
@@ -34,7 +36,7 @@ def bubble_curve(
     limit: float = 0.05,
     marked: int = 16,
 ) -> Picture:
-    """Idle share of total time, and idle over ideal time, against the number of micro-batches.
+    """Idle time as share of total time and as ratio to ideal time, against the micro-batches.
 
     Marks both at `marked` micro-batches; says where the share of total first is `limit` or less.
     """
@@ -45,22 +47,23 @@ def bubble_curve(
     title = f"Idle time of {counted(n_stages, 'stage')}, by both definitions"
     figure, (axes,) = new_figure(title, CURVE_HEIGHT_IN)
     for values, style, color, name in (
-        (total, "o-", BLUE, "share of total time"),
-        (ideal, "s--", ORANGE, "over ideal time"),
+        (total, "o-", BLUE, TOTAL),
+        (ideal, "s--", ORANGE, IDEAL),
     ):
-        axes.plot(counts, _percents(values.values()), style, **_line(color, name))
+        axes.plot(counts, _percents(values.values()), style, **_line(color, name + _above(values)))
     note = f"{percent(limit)} of total time: {_where_within(share, n_stages, limit, counts[-1])}"
     axes.axhline(100 * limit, color=RED, linestyle=(0, (5, 3)), label=note)
-    alt = f"{title}. The share of total time falls from {percent(total[1])} at M = 1 to "
+    alt = f"{title}. The {TOTAL} falls from {percent(total[1])} at M = 1 to "
     alt += f"{percent(total[counts[-1]])} at M = {counts[-1]}; {note}."
-    alt += f" Over ideal time it falls from {percent(ideal[1])} to {percent(ideal[counts[-1]])}."
-    if marked in total:
-        mark = f"{percent(total[marked])} of total, {percent(ideal[marked])} of ideal"
-        _mark(axes, marked, _percents((total[marked], ideal[marked])), f"M = {marked}: {mark}")
-        alt += f" At M = {marked}: {mark}."
+    alt += f" The {IDEAL} falls from {percent(ideal[1])} to {percent(ideal[counts[-1]])}."
     _dress(axes, counts[-1], "idle time (%)", 100.0)
-    rows = [(m, f"{total[m]:.4f}", f"{ideal[m]:.4f}") for m in _table_counts(counts[-1])]
-    text = f"{title}\n{table(('M', 'of total', 'of ideal'), rows)}\n{note}"
+    if marked in total:
+        marks = f"{TOTAL} {percent(total[marked])}", f"{IDEAL} {percent(ideal[marked])}"
+        heights = _percents((total[marked], ideal[marked]))
+        _mark(axes, marked, heights, f"M = {marked}: " + ",\n".join(marks))
+        alt += f" At M = {marked}: {', '.join(marks)}."
+    rows = [(m, percent(total[m]), percent(ideal[m])) for m in _table_counts(counts[-1])]
+    text = f"{title}\n{table(('M', TOTAL, IDEAL), rows)}\n{note}"
     return finish(figure, alt, text)
 
 
@@ -81,17 +84,17 @@ def efficiency_curve(
     title = f"{_machine(n_samples, n_stages)}: less idle time, but smaller pieces"
     figure, (axes,) = new_figure(title, CURVE_HEIGHT_IN)
     axes.plot(counts, _percents(efficiency.values()), "D-", **_line(GREEN, EFFICIENCY))
-    axes.plot(counts, _percents(idle.values()), "o-", **_line(BLUE, "idle share of total time"))
+    axes.plot(counts, _percents(idle.values()), "o-", **_line(BLUE, f"bubble, {TOTAL}"))
     _dress(axes, n_samples, "share (%)", 100.0)
     rows = [
         (m, f"{n_samples / m:.4g}", percent(efficiency[m]), percent(idle[m]))
         for m in _table_counts(n_samples)
     ]
-    costs = f"a sample costs s = {seconds(sample_s)}, a launch o = {seconds(overhead_s)}"
-    alt = f"{title}; {costs}. From M = 1 to M = {n_samples} the idle share falls from "
+    costs = f"a sample costs s = {seconds(sample_s)}, a start o = {seconds(overhead_s)}"
+    alt = f"{title}; {costs}. From M = 1 to M = {n_samples} the {TOTAL} falls from "
     alt += f"{percent(idle[1])} to {percent(idle[n_samples])}, the efficiency from "
     alt += f"{percent(efficiency[1])} to {percent(efficiency[n_samples])}."
-    heads = ("M", "samples b", "efficiency", "idle share")
+    heads = ("M", "samples b", "efficiency", f"bubble, {TOTAL}")
     return finish(figure, alt, f"{title}\n{costs}\n{table(heads, rows)}")
 
 
@@ -112,29 +115,33 @@ def optimum_figure(
     """
     _require_machine(n_stages, n_samples, sample_s, overhead_s)
     counts = range(1, n_samples + 1)
-    times_s = {
-        m: _number(step_time or _step_time_s, n_stages, m, n_samples, sample_s, overhead_s)
-        for m in counts
-    }
-    if best is None:
-        chosen = _first_least(times_s)
-    else:
-        chosen = best(n_stages, n_samples, sample_s, overhead_s)
+    name = getattr(step_time, "__name__", "the same formula")
+    step_time = step_time or _step_time_s
+    machine = (n_samples, sample_s, overhead_s)
+    times_s = {m: _number(step_time, n_stages, m, *machine) for m in counts}
+    right_s = {m: _step_time_s(n_stages, m, *machine) for m in counts}
+    chosen = best(n_stages, *machine) if best else _first_least(times_s)
     if chosen not in counts:
         raise ValueError(f"{chosen!r} micro-batches are not on the axis, 1 to {n_samples}")
     title = f"{_machine(n_samples, n_stages)}: best M = {chosen}, {seconds(times_s[chosen])}"
-    figure, (axes,) = new_figure(title, CURVE_HEIGHT_IN)
-    _draw_parts(axes, n_stages, n_samples, overhead_s, sample_s)
+    figure, (axes,) = new_figure(title, CURVE_HEIGHT_IN, footnote=True)
+    _draw_parts(axes, right_s, n_samples * sample_s, overhead_s)
     axes.plot(counts, list(times_s.values()), color="black", linewidth=2, label="step")
-    _mark(axes, chosen, [times_s[chosen]], f"M = {chosen}: {seconds(times_s[chosen])}")
-    top_s = min(1.15 * max(times_s.values()), 3 * min(times_s.values()))
-    _dress(axes, n_samples, "one step (s)", top_s if top_s > 0 else 1.0)
-    rows = [(m, seconds(times_s[m])) for m in sorted({*_table_counts(n_samples), chosen})]
-    costs = f"a sample costs {seconds(sample_s)}, a launch {seconds(overhead_s)}"
+    near = _near_least(times_s)
+    both_s = [*times_s.values(), *right_s.values()]
+    top_s = min(1.15 * max(both_s), 3 * max(min(times_s.values()), min(right_s.values())))
+    _dress(axes, n_samples, "one step (s)", top_s)
+    _mark(axes, chosen, [times_s[chosen]], f"M = {chosen}: {seconds(times_s[chosen])}\n{near}")
+    note = f"Areas: what must come out. Black line: {name}; it should follow their upper edge."
+    footnote_under(figure, note)
+    shown = sorted({*_table_counts(n_samples), chosen})
+    rows = [(m, seconds(times_s[m]), seconds(right_s[m])) for m in shown]
+    costs = f"a sample costs {seconds(sample_s)}, a start {seconds(overhead_s)}"
     alt = f"{title}; {costs}. A step takes {seconds(times_s[1])} at M = 1, "
     alt += f"{seconds(times_s[chosen])} at M = {chosen} and {seconds(times_s[n_samples])} at "
-    alt += f"M = {n_samples}."
-    return finish(figure, alt, f"{title}\n{costs}\n{table(('M', 'step'), rows)}")
+    alt += f"M = {n_samples}; {near}."
+    text = f"{title}\n{costs}\n{table(('M', 'step', 'areas'), rows)}\n{near}\n{note}"
+    return finish(figure, alt, text)
 
 
 def optimum_sliders(
@@ -188,21 +195,30 @@ def _first_least(times_s: dict[int, float]) -> int:
     return next(m for m, time_s in times_s.items() if time_s <= least_s + 1e-9 * abs(least_s))
 
 
+def _near_least(times_s: dict[int, float]) -> str:
+    """The numbers of micro-batches around the least time that take hardly longer, in words."""
+    least_s = min(times_s.values())
+    near = [m for m, time_s in times_s.items() if time_s <= least_s + NEAR * abs(least_s)]
+    run = f"M = {near[0]} to {near[-1]}" if len(near) > 1 else f"M = {near[0]} only"
+    if len(near) != near[-1] - near[0] + 1:
+        run = f"{len(near)} numbers"
+    return f"within {percent(NEAR)} of the least: {run}"
+
+
 def _draw_parts(
-    axes: "Axes", n_stages: int, n_samples: int, overhead_s: float, sample_s: float
+    axes: "Axes", whole_s: dict[int, float], forward_work_s: float, overhead_s: float
 ) -> None:
     """What a step's time is made of, as areas on each other."""
-    counts = range(1, n_samples + 1)
-    work_s = [3.0 * n_samples * sample_s for _ in counts]
-    busy_s = [work_s[0] + 3.0 * m * overhead_s for m in counts]
-    whole_s = [_step_time_s(n_stages, m, n_samples, sample_s, overhead_s) for m in counts]
+    work_s = dict.fromkeys(whole_s, 3 * forward_work_s)
+    busy_s = {m: work_s[m] + 3 * m * overhead_s for m in whole_s}
     for low, high, face, hatch, name in (
-        ([0.0] * n_samples, work_s, BLUE, "", "work on samples"),
-        (work_s, busy_s, GREEN, "\\\\", "overhead of launches"),
+        (dict.fromkeys(whole_s, 0.0), work_s, BLUE, "", "work on samples"),
+        (work_s, busy_s, GREEN, "\\\\", "overhead of starts"),
         (busy_s, whole_s, IDLE, "..", "bubble"),
     ):
         style: dict[str, Any] = {"fc": face, "hatch": hatch, "label": name}
-        axes.fill_between(counts, low, high, ec="#707070", linewidth=0.5, **style)
+        edges = list(low.values()), list(high.values())
+        axes.fill_between(list(whole_s), *edges, ec="#707070", linewidth=0.5, **style)
 
 
 def _require_machine(n_stages: int, n_samples: int, sample_s: float, overhead_s: float) -> None:
@@ -239,6 +255,14 @@ def _where_within(
     return f"reached at M = {first}" + (", off this axis" if first > axis_end else "")
 
 
+def _above(values: dict[int, float]) -> str:
+    """Which values an axis up to 100 % leaves out, in words."""
+    high = [m for m in values if values[m] > 1]
+    ends = dict.fromkeys([*high[:1], *high[-1:]])
+    words = " to ".join(f"{percent(values[m])} at M = {m}" for m in ends)
+    return f" (off this axis: {words})" if words else ""
+
+
 def _percents(shares: Iterable[float]) -> list[float]:
     return [100 * share for share in shares]
 
@@ -256,8 +280,13 @@ def _mark(axes: "Axes", at: int, heights: list[float], note: str) -> None:
     """A thin line and dots at one number of micro-batches, with what they say."""
     axes.axvline(at, color=INK, linewidth=0.8, linestyle=":")
     axes.plot([at] * len(heights), heights, "o", color="black", markersize=8, zorder=4)
-    place: dict[str, Any] = {"xytext": (8, 10), "textcoords": "offset points"}
-    axes.annotate(note, (at, max(heights)), fontweight="bold", **place)
+    # The note stands right of the line and above the dots, unless there is no room.
+    left, below = at > 0.6 * axes.get_xlim()[1], max(heights) > 0.75 * axes.get_ylim()[1]
+    place: dict[str, Any] = {"xytext": (-8 if left else 8, -20 if below else 20)}
+    place |= {"ha": "right" if left else "left", "va": "top" if below else "bottom"}
+    place |= {"bbox": {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1}}
+    at_dot = at, min(max(heights), axes.get_ylim()[1])
+    axes.annotate(note, at_dot, textcoords="offset points", fontweight="bold", **place)
 
 
 def _dress(axes: "Axes", largest: int, what: str, top: float) -> None:

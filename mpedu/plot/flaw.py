@@ -10,12 +10,16 @@ from mpedu.validate import channels, waiting_cycle
 
 
 class Flaw(NamedTuple):
-    """What is drawn in red: a sentence, a row, a box, and arrows from needed to needing boxes."""
+    """What is drawn in red: a sentence, a row, a box, and arrows from needed to needing boxes.
+
+    in_labels: the fault is seen in the boxes' labels only, not in where they stand.
+    """
 
     text: str
     row: int | None
     box: Box | None
     arrows: list[tuple[Box, Box]]
+    in_labels: bool
 
 
 def find_flaw(schedule: object, layout: Layout, fault: Fault | None, n_stages: int) -> Flaw:
@@ -23,13 +27,14 @@ def find_flaw(schedule: object, layout: Layout, fault: Fault | None, n_stages: i
     if fault is None:
         n_entries = sum(map(len, entries_of(schedule)))
         text = f"{n_blanks(schedule)} of {n_entries} entries are still to fill in"
-        return Flaw(text, None, None, [])
+        return Flaw(text, None, None, [], in_labels=False)
     box_of = {box.action: box for box in reversed(layout.boxes) if box.action}
     box = _named_box(fault, layout.boxes)
     pairs = _arrows(fault, actions_in(entries_of(schedule)), n_stages, box)
     arrows = [(box_of[need], box_of[action]) for need, action in pairs]
     box = arrows[0][1] if arrows else box
-    return Flaw(fault.text, box.row if box else fault.rank, box, arrows)
+    in_labels = fault.kind in ("out_of_range", "split_stage")
+    return Flaw(fault.text, box.row if box else fault.rank, box, arrows, in_labels)
 
 
 def _named_box(fault: Fault, boxes: list[Box]) -> Box | None:
@@ -72,7 +77,7 @@ def _arrows(
 
 
 def _crossing(fault: Fault, schedule: Schedule, needs: Needs) -> list[tuple[Action, Action]]:
-    """Where a channel's ends part: the work whose message comes, and the work that takes it."""
+    """Where a link's ends part: the work whose message comes, and the work that takes it."""
     owner = stage_to_rank(schedule)
     return [
         (next(need for need in needs[sent] if owner[need.stage] == source), taken)

@@ -7,11 +7,9 @@ what never runs: in list order the work that waits and the blanks, then the work
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple, TypeGuard
 
 from mpedu.schedule import (
-    KINDS,
     Action,
     Schedule,
     actions_of,
@@ -19,6 +17,7 @@ from mpedu.schedule import (
     stage_to_rank,
 )
 from mpedu.simulate import Costs, Span, Timeline, simulate_until_stuck
+from mpedu.validate import action_problem, rank_word
 
 MOST_BOXES = 5000
 
@@ -142,11 +141,7 @@ def counts_of(schedule: object) -> tuple[int, int]:
 
 def _is_action(entry: object) -> TypeGuard[Action]:
     """Whether an entry can be placed: an Action of a known kind with indices from 0."""
-    return (
-        type(entry) is Action
-        and entry.kind in KINDS
-        and all(isinstance(i, Integral) and type(i) is not bool and i >= 0 for i in entry[1:])
-    )
+    return not action_problem(entry)
 
 
 def actions_in(lists: list[list[object]]) -> Schedule:
@@ -192,7 +187,7 @@ def _missing(
 
 def _row_names(held: Iterable[tuple[int, int]], n_rows: int) -> list[str]:
     """ "stage 0", .. where every row holds the stage of its own number, else "rank 0", .."""
-    word = "stage" if all(row == stage for row, stage in held) else "rank"
+    word = rank_word(held)
     return [f"{word} {row}" for row in range(n_rows)]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of schedules and timelines, each with alternative text and a plain text form.
+"""What a picture is, and what it is made with: figures, boxes, arrows, legends.
 
 The only module that imports matplotlib, and only when something is drawn. No pyplot: a picture
 leaves no state behind, and the same input gives the same bytes.
@@ -14,17 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
-from mpedu.plot.flaw import Flaw, find_flaw
-from mpedu.plot.layout import (
-    Box,
-    Layout,
-    counts_of,
-    idle_boxes,
-    n_blanks,
-    padded,
-    schedule_layout,
-    timeline_layout,
-)
+from mpedu.plot.layout import Box, Layout
 from mpedu.plot.looks import (
     IDLE,
     LARGEST_PT,
@@ -32,22 +22,9 @@ from mpedu.plot.looks import (
     RED,
     SMALLEST_PT,
     corners,
-    look_of,
     number_in,
     number_sizes_pt,
 )
-from mpedu.plot.text import (
-    busy_table,
-    flaw_sentence,
-    idle_sentence,
-    layout_text,
-    seconds,
-    work_done,
-)
-from mpedu.plot.text import timeline_text as timeline_text
-from mpedu.schedule import Schedule
-from mpedu.simulate import Costs, Timeline, simulate
-from mpedu.validate import validate_schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -59,12 +36,14 @@ WIDTH_IN = 9.0
 DPI = 110
 LEFT_IN, RIGHT_IN, BOTTOM_IN, GAP_IN = 0.8, 0.25, 0.66, 0.75
 TITLE_COLUMNS, LINE_IN = 78, 0.2
-NO_NUMBERS = "\nin the picture the numbers are left out of boxes too narrow for them"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as PNG, a sentence or two for those who do not see it, and a text form."""
+    """A figure as PNG, a sentence or two for those who do not see it, and a text form.
+
+    Without bytes in `png` it is the text alone: there was nothing to see.
+    """
 
     png: bytes
     alt: str
@@ -75,6 +54,8 @@ class Picture:
         return self.text
 
     def _repr_html_(self) -> str:
+        if not self.png:
+            return f"<p>{html.escape(self.text)}</p>"
         data = base64.b64encode(self.png).decode("ascii")
         return (
             f'<figure style="margin:0"><img alt="{html.escape(self.alt)}" '
@@ -87,6 +68,8 @@ class Picture:
     def save(self, path: str | Path) -> Path:
         """The file written, .png or .svg; ValueError for another ending."""
         target = Path(path)
+        if not self.png:
+            raise ValueError(f"{target.name!r} is not written; this is a sentence, not a picture")
         if target.suffix == ".png":
             target.write_bytes(self.png)
         elif target.suffix == ".svg" and self.figure is not None:
@@ -107,89 +90,6 @@ def in_own_style(draw: Callable[Given, Picture]) -> Callable[Given, Picture]:
             return draw(*args, **kwargs)
 
     return styled
-
-
-@in_own_style
-def draw_timeline(
-    timeline: Timeline, title: str = "", shade: bool = False, n_columns: int = 72
-) -> Picture:
-    """A timeline, one row per rank, on an axis area of ranks x makespan.
-
-    shade: also measures idle time, and writes the idle share under the axis.
-    ValueError for a timeline without spans.
-    """
-    layout = timeline_layout(timeline)
-    start_s, end_s = layout.extent
-    title = title or f"{layout.rows}, {layout.microbatches}: {seconds(end_s - start_s)}"
-    gaps = idle_boxes(layout) if shade else []
-    figure, (axes,) = new_figure(title, layout.height_in, footnote=shade)
-    looks = [look_of(box) for box in layout.boxes] + ["idle shaded"] * len(gaps)
-    numbered = draw_boxes(axes, layout, [*layout.boxes, *gaps], looks)
-    legend(axes, looks if shade else [*looks, "idle"])
-    alt = f"{title}. Timeline with {layout.rows} as rows, from {seconds(start_s)} to "
-    alt += f"{seconds(end_s)}: {work_done(layout)}."
-    text = f"{title}\n{layout_text(layout, None, n_columns)}{'' if numbered else NO_NUMBERS}"
-    if shade:
-        share = idle_sentence(layout)
-        footnote_under(figure, share)
-        alt += f" {share}."
-        text += f"\n{busy_table(layout)}\n{share}"
-    return finish(figure, alt, text)
-
-
-@in_own_style
-def draw_schedule(
-    schedule: object,
-    costs: Costs | None = None,
-    n_stages: int | None = None,
-    n_microbatches: int | None = None,
-    title: str = "",
-    shade: bool = False,
-    n_columns: int = 72,
-) -> Picture:
-    """A legal schedule's timeline; of a faulty one what runs, and in red its first fault.
-
-    Counts left out are 1 + the largest index found. An entry `...` is a blank, drawn dashed.
-    shade: as in `draw_timeline`, where the schedule is legal.
-    ValueError when there are too many boxes to draw.
-    """
-    costs = costs or Costs()
-    found = counts_of(schedule)
-    n_stages, n_microbatches = n_stages or found[0], n_microbatches or found[1]
-    longer = padded(costs, max(n_stages, found[0]))
-    layout = schedule_layout(schedule, longer, n_stages, n_microbatches)
-    fault = None
-    if not n_blanks(schedule):
-        faults = validate_schedule(schedule, n_stages or None, n_microbatches or None)
-        if not faults:
-            legal: Schedule = schedule  # type: ignore[assignment]  # no faults: it is a Schedule
-            return draw_timeline(simulate(legal, costs), title, shade, n_columns)
-        fault = faults[0]
-    flaw = find_flaw(schedule, layout, fault, n_stages)
-    return _draw_flawed(layout, flaw, f"{title}: {flaw.text}" if title else flaw.text, n_columns)
-
-
-def _draw_flawed(layout: Layout, flaw: Flaw, title: str, n_columns: int) -> Picture:
-    stuck = layout.stuck_s is not None
-    figure, (axes,) = new_figure(title, layout.height_in, over_axes=stuck)
-    looks = [look_of(box, flaw.box) for box in layout.boxes]
-    numbered = draw_boxes(axes, layout, layout.boxes, looks)
-    if layout.stuck_s is not None:
-        axes.axvline(layout.stuck_s, color="black", linewidth=2, linestyle=":")
-        side = "left" if layout.stuck_s < 0.7 * layout.extent[1] else "right"
-        note = axes.text(layout.stuck_s, -0.55, "from here on nothing runs", va="bottom")
-        note.set(fontsize=9, ha=side)
-        axes.set_xticks([t for t in axes.get_xticks() if 0 <= t <= layout.stuck_s])
-    if not layout.boxes:
-        axes.set(xticks=[], xlabel="")
-        axes.text(0.5, 0, "nothing to draw", ha="center", va="center", fontsize=LARGEST_PT)
-    if flaw.row is not None:
-        axes.get_yticklabels()[flaw.row].set(color=RED, fontweight="bold")
-    for need, action in flaw.arrows:
-        _draw_arrow(axes, need, action)
-    legend(axes, looks)
-    text = f"{title}\n{layout_text(layout, flaw, n_columns)}{'' if numbered else NO_NUMBERS}"
-    return finish(figure, f"{title}. {flaw_sentence(layout, flaw)}", text)
 
 
 def new_figure(
@@ -260,7 +160,7 @@ def draw_boxes(axes: "Axes", layout: Layout, boxes: Sequence[Box], looks: Sequen
     return min(sizes_pt, default=LARGEST_PT) >= SMALLEST_PT
 
 
-def _draw_arrow(axes: "Axes", need: Box, action: Box) -> None:
+def draw_arrow(axes: "Axes", need: Box, action: Box) -> None:
     """A red arrow from the work needed to the work in need, between the facing edges."""
     from matplotlib.patheffects import withStroke
 

@@ -1,13 +1,26 @@
-"""Other views of a schedule: the memory it holds over time, and its idle time as areas."""
+"""Views of a schedule: its timeline, faulty or not; the memory it holds; its idle time as areas."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from mpedu.families import gpipe
-from mpedu.plot.layout import Box, Layout, idle_boxes, timeline_layout
+from mpedu.plot.flaw import Flaw, find_flaw
+from mpedu.plot.layout import (
+    Box,
+    Layout,
+    actions_in,
+    counts_of,
+    entries_of,
+    idle_boxes,
+    n_blanks,
+    padded,
+    schedule_layout,
+    timeline_layout,
+)
 from mpedu.plot.looks import BLUE, GREEN, ORANGE, RED, look_of
 from mpedu.plot.pictures import (
     Picture,
+    draw_arrow,
     draw_boxes,
     finish,
     footnote_under,
@@ -15,13 +28,110 @@ from mpedu.plot.pictures import (
     legend,
     new_figure,
 )
-from mpedu.plot.text import seconds, table
+from mpedu.plot.text import (
+    busy_table,
+    flaw_sentence,
+    idle_sentence,
+    layout_text,
+    seconds,
+    table,
+    work_done,
+)
 from mpedu.schedule import Schedule, in_flight, peak_in_flight
-from mpedu.simulate import Costs, simulate
+from mpedu.simulate import Costs, Timeline, simulate
+from mpedu.validate import rank_word, validate_schedule
 
 CURVE_HEIGHT_IN = 3.2
+NO_NUMBERS = "\nin the picture the numbers are left out of boxes too narrow for them"
 STYLES = ((BLUE, "-", "o"), (ORANGE, "--", "s"), (GREEN, "-.", "D"), (RED, ":", "v"))
 IDLE_LOOKS = ("ramp-up", "turn", "drain")
+
+
+@in_own_style
+def draw_timeline(
+    timeline: Timeline, title: str = "", shade: bool = False, n_columns: int = 72
+) -> Picture:
+    """A timeline, one row per rank, on an axis area of ranks x makespan.
+
+    shade: also measures idle time, and writes the idle share under the axis.
+    ValueError for a timeline without spans.
+    """
+    layout = timeline_layout(timeline)
+    start_s, end_s = layout.extent
+    title = title or f"{layout.rows}, {layout.microbatches}: {seconds(end_s - start_s)}"
+    gaps = idle_boxes(layout) if shade else []
+    figure, (axes,) = new_figure(title, layout.height_in, footnote=shade)
+    looks = [look_of(box) for box in layout.boxes] + ["idle shaded"] * len(gaps)
+    numbered = draw_boxes(axes, layout, [*layout.boxes, *gaps], looks)
+    legend(axes, looks if shade else [*looks, "idle"])
+    alt = f"{title}. Timeline with {layout.rows} as rows, from {seconds(start_s)} to "
+    alt += f"{seconds(end_s)}: {work_done(layout)}."
+    text = f"{title}\n{layout_text(layout, None, n_columns)}{'' if numbered else NO_NUMBERS}"
+    if shade:
+        share = idle_sentence(layout)
+        footnote_under(figure, share)
+        alt += f" {share}."
+        text += f"\n{busy_table(layout)}\n{share}"
+    return finish(figure, alt, text)
+
+
+@in_own_style
+def draw_schedule(
+    schedule: object,
+    costs: Costs | None = None,
+    n_stages: int | None = None,
+    n_microbatches: int | None = None,
+    title: str = "",
+    shade: bool = False,
+    n_columns: int = 72,
+) -> Picture:
+    """A legal schedule's timeline; of a faulty one what runs, and in red its first fault.
+
+    Counts left out are 1 + the largest index found. An entry `...` is a blank, drawn dashed.
+    shade: as in `draw_timeline`, where the schedule is legal.
+    Where a picture would show nothing, the fault alone: no entry is an Action, or work on wrong
+    stages leaves no room for labels.
+    ValueError when there are too many boxes to draw.
+    """
+    costs = costs or Costs()
+    found = counts_of(schedule)
+    n_stages, n_microbatches = n_stages or found[0], n_microbatches or found[1]
+    longer = padded(costs, max(n_stages, found[0]))
+    layout = schedule_layout(schedule, longer, n_stages, n_microbatches)
+    fault = None
+    if not n_blanks(schedule):
+        faults = validate_schedule(schedule, n_stages or None, n_microbatches or None)
+        if not faults:
+            legal: Schedule = schedule  # type: ignore[assignment]  # no faults: it is a Schedule
+            return draw_timeline(simulate(legal, costs), title, shade, n_columns)
+        fault = faults[0]
+    flaw = find_flaw(schedule, layout, fault, n_stages)
+    told = f"{title}: {flaw.text}" if title else flaw.text
+    if fault and not any(actions_in(entries_of(schedule))):
+        return Picture(b"", told, told)
+    return _draw_flawed(layout, flaw, told, n_columns)
+
+
+def _draw_flawed(layout: Layout, flaw: Flaw, title: str, n_columns: int) -> Picture:
+    stuck = layout.stuck_s is not None
+    figure, (axes,) = new_figure(title, layout.height_in, over_axes=stuck)
+    looks = [look_of(box, flaw.box) for box in layout.boxes]
+    numbered = draw_boxes(axes, layout, layout.boxes, looks)
+    if flaw.in_labels and not numbered:
+        return Picture(b"", title, title)
+    if layout.stuck_s is not None:
+        axes.axvline(layout.stuck_s, color="black", linewidth=2, linestyle=":")
+        side = "left" if layout.stuck_s < 0.7 * layout.extent[1] else "right"
+        note = axes.text(layout.stuck_s, -0.55, "from here on nothing runs", va="bottom")
+        note.set(fontsize=9, ha=side)
+        axes.set_xticks([t for t in axes.get_xticks() if 0 <= t <= layout.stuck_s])
+    if flaw.row is not None:
+        axes.get_yticklabels()[flaw.row].set(color=RED, fontweight="bold")
+    for need, action in flaw.arrows:
+        draw_arrow(axes, need, action)
+    legend(axes, looks)
+    text = f"{title}\n{layout_text(layout, flaw, n_columns)}{'' if numbered else NO_NUMBERS}"
+    return finish(figure, f"{title}. {flaw_sentence(layout, flaw)}", text)
 
 
 @in_own_style
@@ -31,7 +141,7 @@ def in_flight_curve(
     costs: Costs | None = None,
     freed_by: str = "I",
 ) -> Picture:
-    """Micro-batches whose activations are held: over time on the fullest rank, and every peak.
+    """Micro-batches whose activations are held: over time on the fullest stage, and every peak.
 
     A function in place of a schedule is called with `counts`: `in_flight_curve({"GPipe": gpipe},
     4, 8)`. ValueError without schedules, or with the first fault of one that is not legal.
@@ -54,17 +164,17 @@ def in_flight_curve(
         right.plot(range(len(peaks[name])), peaks[name], marker=marker, label=name, **look)
     most = max(max(values) for values in peaks.values())
     n_ranks = max(map(len, peaks.values()))
+    word = rank_word((s.rank, s.stage) for line in timelines.values() for s in line.spans)
     left.set(xlabel="time (s)", ylabel="micro-batches held", xlim=(0, None))
-    right.set(xlabel="rank", ylabel="most held at once", xticks=range(n_ranks))
+    right.set(xlabel=word, ylabel="most held at once", xticks=range(n_ranks))
     for axes in (left, right):
         axes.set(ylim=(0, 1.15 * most))
         axes.grid(color="#E0E0E0")
         axes.legend(loc="best", fontsize=9, framealpha=1)
-    alt = "; ".join(f"{name} {max(p)} on rank {p.index(max(p))}" for name, p in peaks.items())
+    alt = "; ".join(f"{name} {max(p)} on {word} {p.index(max(p))}" for name, p in peaks.items())
     rows = [[name, *p, *[""] * (n_ranks - len(p))] for name, p in peaks.items()]
-    text = (
-        f"{title}\nthe most that a rank holds\n{table(['rank', *map(str, range(n_ranks))], rows)}"
-    )
+    heads = [word, *map(str, range(n_ranks))]
+    text = f"{title}\nthe most that a {word} holds\n{table(heads, rows)}"
     return finish(figure, f"{title} The most: {alt}.", text)
 
 
@@ -75,10 +185,10 @@ def triangle_figure(
     forward_s: float = 1.0,
     backward_s: float = 2.0,
 ) -> Picture:
-    """GPipe's idle time as it falls, and the same pushed to the right: one area per stage.
+    """GPipe's timeline, and below it the same boxes pushed left, so that idle time ends each row.
 
-    Above the timeline; below every stage's work first, M (t_f + t_b) of ideal time, then its idle
-    pieces, which are (K-1)(t_f + t_b) on every stage.
+    Below every stage has its work first, M (t_f + t_b) of ideal time, then its idle pieces, which
+    are (K-1)(t_f + t_b) on every stage.
     """
     timeline = simulate(gpipe(n_stages, n_microbatches), Costs(forward_s, backward_s))
     layout = timeline_layout(timeline)
@@ -88,7 +198,9 @@ def triangle_figure(
     boxes = [*layout.boxes, *idle]
     looks = [*map(look_of, layout.boxes), *idle_looks]
     ideal_s = n_microbatches * (forward_s + backward_s)
-    title = f"{layout.rows}, {layout.microbatches}: the idle time moves, its area stays"
+    title = (
+        f"{layout.rows}, {layout.microbatches}: from stage to stage idle time moves, its sum stays"
+    )
     figure, (above, below) = new_figure(
         title, layout.height_in, n_rows=2, footnote=True, over_axes=True
     )

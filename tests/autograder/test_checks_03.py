@@ -207,24 +207,6 @@ def test_bounds_reach_beyond_a_hundred_and_ten_thousand():
         assert sum(need > 100 for need in needs) >= 2 and 10_000 < max(needs) < 100_000
 
 
-def test_a_miss_that_may_follow_from_another_says_what_to_mend_first():
-    source = """
-def bubble_fraction(k, m):
-    return (k - 1) / m
-
-
-def bubble_over_ideal(k, m):
-    return (k - 1) / m
-
-
-def min_microbatches(k, share):
-    return next(m for m in range(1, 99_999) if bubble_fraction(k, m) <= share)
-"""
-    verdict = judged(find_exercise("bubble"), source)
-    assert [bool(group.score) for group in verdict.groups] == [False, True, False]
-    assert verdict.messages[1].endswith("If it calls your bubble_fraction, mend that first.")
-
-
 def test_a_constant_best_number_is_never_fast():
     always_14 = "def best_microbatches(*args):\n    return 14\n"
     verdict = judged(find_exercise("best_microbatches"), always_14, SECRETS[0])
@@ -234,6 +216,10 @@ def test_a_constant_best_number_is_never_fast():
 def test_guesses_show_the_results_of_the_text():
     assert find_guess("idle-m8").form.format(find_guess("idle-m8").result()) == "27.3%"
     assert find_guess("best-m").form.format(find_guess("best-m").result()) == "14"
+    assert find_guess("m-for-5-percent").result() == 57
+    for guess in UNIT.guesses:
+        assert guess.problem(guess.result()) == ""
+        assert guess.problem(-1) and guess.problem(math.nan) and guess.problem(10**400)
 
 
 @EXERCISES

@@ -12,7 +12,7 @@ from autograder.diagnosis import (
     examine,
     expect_error,
 )
-from autograder.exercise import Draw, exercise, find_exercise, find_guess, load_unit
+from autograder.exercise import Draw, Guess, exercise, find_exercise, find_guess, load_unit
 from autograder.judge import judge, without_answer
 
 SECRET = bytes(32)
@@ -191,6 +191,39 @@ def test_every_unit_has_its_exercises_with_points_hints_and_known_evidence():
         assert find_exercise(one.id) is one
     for guess in unit.guesses:
         assert find_guess(guess.id) is guess
+
+
+SHARE = Guess("share", "Which share?", lambda: 0.5, "{:.1%}", least=0, most=1)
+COUNT = Guess("count", "How many?", lambda: 3, least=1, most=64, whole=True)
+
+
+@pytest.mark.parametrize(
+    "guess, value, problem",
+    [
+        (SHARE, 0, ""),
+        (SHARE, 0.4, ""),
+        (SHARE, 40, "A share lies between 0 and 1; did you mean 0.4?"),
+        (SHARE, 27.5, "A share lies between 0 and 1; did you mean 0.275?"),
+        (SHARE, -1, "A share lies between 0 and 1."),
+        (SHARE, 101, "A share lies between 0 and 1."),
+        (SHARE, float("nan"), "A share lies between 0 and 1."),
+        (SHARE, None, "None is not a number; give one, like 0.25."),
+        (COUNT, True, "True is not a number; give one, like 5."),
+        (COUNT, "x" * 100_000, "'xxx"),
+        (COUNT, 64, ""),
+        (COUNT, 14.0, ""),
+        (COUNT, 13.9, "A whole number between 1 and 64 is asked."),
+        (COUNT, 0, "A whole number between 1 and 64 is asked."),
+        (COUNT, 10**400, "A whole number between 1 and 64 is asked."),
+        (COUNT, float("inf"), "A whole number between 1 and 64 is asked."),
+        (Guess("any", "How long?", lambda: 1.5, least=1, most=2), 3, "A number between 1 and 2 "),
+        (Guess("free", "How long?", lambda: 1.5), -3.5, ""),
+    ],
+)
+def test_a_guess_says_what_keeps_a_value_from_being_an_answer(guess, value, problem):
+    said = guess.problem(value)
+    assert len(said) < 100
+    assert said.startswith(problem) and bool(said) == bool(problem)
 
 
 @pytest.mark.parametrize("find", [load_unit, find_exercise, find_guess])

@@ -4,9 +4,12 @@ import os
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
+from autograder import local
 from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best, show
+from autograder.worker.walls import Limits
 from mpedu.families import gpipe, naive
 from mpedu.plot import Picture
 from mpedu.schedule import Action
@@ -115,14 +118,43 @@ def test_the_students_line_is_named():
     assert "ZeroDivisionError" in str(failed.value) and "line 2" in str(failed.value)
 
 
-def test_the_stop_button_stops_a_check():
-    with pytest.raises(KeyboardInterrupt):
+def test_the_stop_button_stops_a_check_and_names_the_line():
+    with pytest.raises(KeyboardInterrupt) as stopped:
         ask("gpipe", "def gpipe(k, m):\n    raise KeyboardInterrupt")
+    (line,) = stopped.value._render_traceback_()
+    assert line == (
+        "Stopped: `gpipe` was still running (your cell, line 2); does every loop in it end?"
+    )
 
 
-def test_an_unknown_exercise_lists_the_known_ones():
-    with pytest.raises(ValueError, match="no exercise 'gpip'; known: gpipe"):
-        check("gpip")
+def test_an_endless_loop_is_stopped_after_a_while(monkeypatch):
+    monkeypatch.setattr(local, "Limits", lambda: Limits(call_s=0.3))
+    with pytest.raises(CheckFailed, match=r"takes longer than 0\.3 s and was stopped .*line [23]"):
+        ask("gpipe_fast", "def gpipe(k, m):\n    while True:\n        pass")
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda: check("gpip"), "no exercise 'gpip'; known: gpipe, gpipe_fast"),
+        (lambda: hint("E1"), "no exercise 'E1'; known"),
+        (lambda: hint("gpipe", 7), "gpipe has hints 1 to 3; there is no hint 7"),
+        (lambda: hint("gpipe", "a"), "there is no hint 'a'"),
+        (lambda: guess("idle_m8", 0.3), "no guess 'idle_m8'; known"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as raised:
+        call()
+    assert raised.value._render_traceback_() == [f"NotAsked: {raised.value}"]
+
+
+@pytest.mark.parametrize("asked", [unwritten_gpipe := lambda: None, "min_microbatches"])
+def test_hints_are_found_by_the_name_of_a_function_too(asked, capsys):
+    if callable(asked):
+        asked.__name__ = "gpipe"
+    hint(asked)
+    assert "Hint 1 of 3." in capsys.readouterr().out
 
 
 def test_hints_come_one_by_one_and_any_can_be_asked_for(capsys):
@@ -131,8 +163,6 @@ def test_hints_come_one_by_one_and_any_can_be_asked_for(capsys):
         assert f"Hint {step} of 3." in capsys.readouterr().out
     hint("gpipe", 1)
     assert "Hint 1 of 3." in capsys.readouterr().out
-    with pytest.raises(ValueError, match="choose 1 to 3"):
-        hint("gpipe", 4)
 
 
 def test_a_guess_is_kept_beside_the_notebook_and_shown_with_the_result(capsys):
@@ -144,10 +174,10 @@ def test_a_guess_is_kept_beside_the_notebook_and_shown_with_the_result(capsys):
     assert json.loads(NOTES.read_text())["guesses"] == {"idle-m8": 0.25}
 
 
-@pytest.mark.parametrize("value", ["a lot", None, True])
-def test_a_guess_that_is_no_number_is_asked_again(value, capsys):
+@pytest.mark.parametrize("value", ["a lot", None, True, 40, -1, float("nan")])
+def test_a_guess_that_cannot_be_is_asked_again(value, capsys):
     guess("idle-m8", value)
-    assert "is not a number; give one" in capsys.readouterr().out
+    assert "Your guess:" not in capsys.readouterr().out
     assert not NOTES.exists()
 
 
@@ -164,7 +194,13 @@ def test_points_so_far_stand_beside_the_guesses(capsys):
     assert ask("gpipe", SERIAL) == 2.0
     my_best()
     out = capsys.readouterr().out
-    assert "2 of 3" in out and "Points so far: 2." in out and "You said 64; it is 14." in out
+    assert "2 of 3" in out and "Points so far: 2 of 17." in out and "You said 64; it is 14." in out
+
+
+def test_the_best_of_all_tries_counts():
+    assert ask("gpipe", RIGHT) is None
+    assert ask("gpipe", SERIAL) == 2.0
+    assert json.loads(NOTES.read_text())["points"] == {"gpipe": 3}
 
 
 def unwritten(n_stages, n_microbatches):
@@ -183,11 +219,20 @@ def test_show_draws_what_it_is_given():
     assert isinstance(show(naive(4, 1), Costs(8, 16)), Picture)
     assert isinstance(show(simulate(naive(2, 1))), Picture)
     assert "33 s" in show(naive_as_gpipe, 4, 8, shade=True).text
-    assert isinstance(show("not a schedule"), Picture)
+    assert isinstance(show([]), Picture)
+    assert "33 s" in show(gpipe, np.int64(4), np.int64(8)).text
 
 
-def naive_as_gpipe(n_stages, n_microbatches):
-    return gpipe(n_stages, n_microbatches)
+def naive_as_gpipe(K, M):
+    return gpipe(K, M)
+
+
+def test_show_says_what_it_takes(capsys):
+    for what in ("gpipe", 3, None):
+        assert show(what, 4, 8) is None
+        assert "show needs a function, a schedule or a timeline" in capsys.readouterr().out
+    assert show(gpipe(4, 8), 4, 8) is None
+    assert "only Costs may follow" in capsys.readouterr().out
 
 
 def test_show_draws_the_work_that_is_missing_from_a_students_answer():
@@ -201,12 +246,13 @@ def test_show_draws_the_work_that_is_missing_from_a_students_answer():
     "function, line",
     [
         (unwritten, "unwritten: not written yet"),
-        (broken, "broken raised ZeroDivisionError: division by zero"),
+        (broken, "broken raises ZeroDivisionError: division by zero (your cell, line LINE)"),
     ],
 )
 def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, capsys):
     assert show(function, 4, 8) is None
-    assert capsys.readouterr().out == line + "\n"
+    number = str(function.__code__.co_firstlineno + 1)
+    assert capsys.readouterr().out == line.replace("LINE", number) + "\n"
 
 
 def test_show_prints_an_answer_that_is_no_schedule(capsys):

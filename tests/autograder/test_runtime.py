@@ -27,7 +27,7 @@ UNITS = [TOY, *map(load_unit, unit_numbers())]
 FILES = {
     "mpedu": "__init__ faults schedule validate families simulate cost doctor".split(),
     "autograder": "__init__ notebook".split(),
-    "autograder/worker": "__init__ __main__ plain protocol walls trouble student".split(),
+    "autograder/worker": "__init__ __main__ plain protocol walls trouble limit student".split(),
 }
 SECRETS = ["checks", "bank"]  # folders of the autograder that tell answers
 

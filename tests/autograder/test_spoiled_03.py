@@ -62,8 +62,8 @@ def one_off(number, args, rng):
 
 
 def worst_count(number, args, rng):
-    times = [oracle.step_time_s(args[0], m, *args[1:]) for m in range(1, args[1] + 1)]
-    return 1 + times.index(max(times))
+    """The largest of the worst: where all are equally good, the smallest is asked."""
+    return max(range(1, args[1] + 1), key=lambda m: (oracle.step_time_s(args[0], m, *args[1:]), m))
 
 
 def lighter(pieces, args, rng):
@@ -109,8 +109,6 @@ def spoilable(name, args):
         return min(args) > 1 and (name == "gpipe" or args[1] <= args[0])
     if name == "min_microbatches":
         return 0 < args[1] < 1
-    if name == "best_microbatches":
-        return args[0] > 1  # with one stage and no overhead all counts are equally good
     return name != "idle_share" or bool(args[0].spans)
 
 

@@ -16,13 +16,16 @@ def lists(*ranks):
 
 # name: schedule, fault kind, its first fault's box (row, label), arrows (from box to box)
 FAULTY = {
-    "no list": ("gpipe", "not_a_list", None, []),
-    "no ranks": ([], "empty", None, []),
     "a rank that is text": (["0F0", *lists("1F0 1B0")], "not_a_list", None, []),
     "an empty rank": ([[], *lists("1F0 1B0")], "empty", (0, "F0"), []),
     "no action": ([[3, *lists("0B0")[0]]], "not_an_action", (0, "?"), []),
-    "an unknown kind": ([[Action("X", 0, 0)]], "not_an_action", (0, "?"), []),
-    "an index that is True": ([[Action("F", 0, True)]], "not_an_action", (0, "?"), []),
+    "an unknown kind": ([[Action("X", 0, 0), *lists("0B0")[0]]], "not_an_action", (0, "?"), []),
+    "an index that is True": (
+        [[Action("F", 0, True), *lists("0B0")[0]]],
+        "not_an_action",
+        (0, "?"),
+        [],
+    ),
     "one too far": (lists("0F0 0F3 0B0 0B3"), "out_of_range", (0, "F3"), []),
     "work done twice": (lists("0F0 0B0 0B0"), "repeated", (0, "B0"), []),
     "missing work": (lists("0F0 0F1 0B0 0B1", "1F0 1B0"), "missing", (1, "F1"), []),
@@ -127,3 +130,18 @@ def box_named(picture, name):
         if box in kind and box[0] == action.stage and label == str(action.microbatch):
             return box
     raise LookupError(name)
+
+
+def line(picture, label, panel=0):
+    """The points of a curve by its name in the legend."""
+    found = [c for c in picture.figure.axes[panel].lines if c.get_label() == label]
+    return list(zip(*(map(float, axis) for axis in found[0].get_data()), strict=True))
+
+
+def dots(picture):
+    return [
+        (float(x), float(y))
+        for curve in picture.figure.axes[0].lines
+        if curve.get_marker() == "o" and curve.get_markersize() > 6
+        for x, y in zip(*curve.get_data(), strict=True)
+    ]

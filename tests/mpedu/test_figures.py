@@ -1,8 +1,5 @@
-import sys
-
-import ipywidgets
 import pytest
-from pictures import assert_labels_are_apart, boxes_of
+from pictures import assert_labels_are_apart, boxes_of, dots, line
 
 from mpedu.cost import bubble_fraction, bubble_over_ideal
 from mpedu.families import gpipe, naive, one_f_one_b
@@ -11,49 +8,27 @@ from mpedu.plot import (
     efficiency_curve,
     in_flight_curve,
     optimum_figure,
-    optimum_sliders,
     triangle_figure,
 )
 from mpedu.plot.text import percent, seconds
 from mpedu.schedule import in_flight, peak_in_flight
-from mpedu.simulate import Costs, simulate
-
-
-def line(picture, label, panel=0):
-    """The points of a curve by its name in the legend."""
-    found = [c for c in picture.figure.axes[panel].lines if c.get_label() == label]
-    return list(zip(*(map(float, axis) for axis in found[0].get_data()), strict=True))
-
-
-def dots(picture):
-    return [
-        (float(x), float(y))
-        for curve in picture.figure.axes[0].lines
-        if curve.get_marker() == "o" and curve.get_markersize() > 6
-        for x, y in zip(*curve.get_data(), strict=True)
-    ]
-
-
-def gpipe_step_s(n_stages, n_microbatches, n_samples, sample_s, overhead_s):
-    """The makespan on the model clock, not a formula."""
-    forward_s = overhead_s + n_samples / n_microbatches * sample_s
-    return simulate(gpipe(n_stages, n_microbatches), Costs(forward_s, 2 * forward_s)).makespan_s
+from mpedu.simulate import simulate
 
 
 def test_bubble_curve_tells_the_numbers_of_the_lecture():
     picture = bubble_curve()
     assert picture.text.splitlines() == [
         "Idle time of 4 stages, by both definitions",
-        " M  of total  of ideal",
-        " 1    0.7500    3.0000",
-        " 2    0.6000    1.5000",
-        " 4    0.4286    0.7500",
-        " 8    0.2727    0.3750",
-        "16    0.1579    0.1875",
-        "32    0.0857    0.0938",
+        " M  share of total time  ratio to ideal time",
+        " 1                 75 %                300 %",
+        " 2                 60 %                150 %",
+        " 4               42.9 %                 75 %",
+        " 8               27.3 %               37.5 %",
+        "16               15.8 %              18.75 %",
+        "32                8.6 %                9.4 %",
         "5 % of total time: reached at M = 57, off this axis",
     ]
-    assert "At M = 16: 15.8 % of total, 18.75 % of ideal." in picture.alt
+    assert "At M = 16: share of total time 15.8 %, ratio to ideal time 18.75 %." in picture.alt
     assert "from 75 % at M = 1 to 8.6 % at M = 32" in picture.alt
     assert dots(picture) == [(16, pytest.approx(100 * 3 / 19)), (16, pytest.approx(18.75))]
 
@@ -64,7 +39,8 @@ def test_bubble_curve_draws_the_idle_share_of_simulated_gpipe(n_stages):
     for m, height in line(picture, "share of total time"):
         timeline = simulate(gpipe(n_stages, int(m)))
         assert height == pytest.approx(100 * timeline.idle_share)
-    assert f"At M = 3: {percent(simulate(gpipe(n_stages, 3)).idle_share)} of total" in picture.alt
+    share = percent(simulate(gpipe(n_stages, 3)).idle_share)
+    assert f"At M = 3: share of total time {share}," in picture.alt
 
 
 @pytest.mark.parametrize(
@@ -89,7 +65,21 @@ def test_bubble_curve_says_where_the_limit_is_reached(n_stages, limit, note):
 def test_bubble_curve_draws_a_students_functions():
     picture = bubble_curve(4, lambda k, m: k / (m + k), lambda k, m: k / m, 4)
     assert line(picture, "share of total time")[0] == (1, 80)
-    assert line(picture, "over ideal time")[3] == (4, 100)
+    over_ideal = "ratio to ideal time (off this axis: 400 % at M = 1 to 133.3 % at M = 3)"
+    assert line(picture, over_ideal)[3] == (4, 100)
+
+
+@pytest.mark.parametrize(
+    ("n_stages", "words"),
+    [
+        (1, ""),
+        (2, ""),  # 100 % stands on the edge of the axis
+        (3, " (off this axis: 200 % at M = 1)"),
+        (4, " (off this axis: 300 % at M = 1 to 150 % at M = 2)"),
+    ],
+)
+def test_bubble_curve_says_which_values_its_axis_leaves_out(n_stages, words):
+    assert line(bubble_curve(n_stages), "ratio to ideal time" + words)
 
 
 @pytest.mark.parametrize("answer", [None, float("nan"), "0.5", True])
@@ -106,47 +96,9 @@ def test_efficiency_curve_draws_work_over_work_and_overhead():
     efficiency = dict(line(picture, "efficiency of a micro-batch, b s / (o + b s)"))
     assert efficiency[16] == pytest.approx(100 * 8 / 8.5)
     assert efficiency[64] == pytest.approx(80)
-    assert dict(line(picture, "idle share of total time"))[16] == pytest.approx(100 * 3 / 19)
-    assert "16          4      94.1 %      15.8 %" in picture.text
+    assert dict(line(picture, "bubble, share of total time"))[16] == pytest.approx(100 * 3 / 19)
+    assert "16          4      94.1 %                       15.8 %" in picture.text
     assert "efficiency from 99.6 % to 80 %" in picture.alt
-
-
-@pytest.mark.parametrize(
-    ("n_stages", "n_samples", "overhead_s", "sample_s"),
-    [(4, 64, 1.0, 1.0), (3, 30, 0.25, 2.0), (1, 8, 1.0, 1.0), (6, 5, 0.0, 1.0)],
-)
-def test_optimum_figure_marks_the_fastest_simulated_step(n_stages, n_samples, overhead_s, sample_s):
-    picture = optimum_figure(n_stages, n_samples, overhead_s, sample_s=sample_s)
-    times_s = {
-        m: gpipe_step_s(n_stages, m, n_samples, sample_s, overhead_s)
-        for m in range(1, n_samples + 1)
-    }
-    best = min(times_s, key=times_s.get)
-    assert line(picture, "step") == [pytest.approx(point) for point in times_s.items()]
-    assert dots(picture) == [(best, pytest.approx(times_s[best]))]
-    assert f"best M = {best}, {seconds(times_s[best])}" in picture.alt
-    rows = {tuple(row.split(maxsplit=1)) for row in picture.text.splitlines()}
-    assert (str(best), seconds(times_s[best])) in rows
-
-
-@pytest.mark.parametrize("rounding", [0.0, 1e-12])
-def test_optimum_figure_takes_the_first_of_equal_times(rounding):
-    picture = optimum_figure(4, 8, step_time=lambda k, m, n, s, o: 7 + rounding * (m == 1))
-    assert dots(picture) == [(1, pytest.approx(7))]
-
-
-def test_optimum_figure_draws_a_students_line_and_choice():
-    asked = []
-
-    def best(*machine):
-        asked.append(machine)
-        return 16
-
-    picture = optimum_figure(4, 64, 0.5, lambda k, m, n, s, o: 100.0 + m, best, sample_s=2.0)
-    assert asked == [(4, 64, 2.0, 0.5)]
-    assert dots(picture) == [(16, 116)]
-    with pytest.raises(ValueError, match="65 micro-batches are not on the axis, 1 to 64"):
-        optimum_figure(4, 64, best=lambda *machine: 65)
 
 
 @pytest.mark.parametrize(
@@ -164,21 +116,6 @@ def test_machines_that_cannot_be_are_refused(wrong, message):
             draw(**wrong)
 
 
-def test_sliders_redraw_the_figure():
-    *sliders, view = optimum_sliders().children
-    assert "best M = 14, 284.1 s" in view.value
-    assert all(isinstance(s, ipywidgets.IntSlider | ipywidgets.FloatSlider) for s in sliders)
-    for slider, value in zip(sliders, (8, 32, 2.0), strict=True):
-        slider.value = value
-    assert optimum_figure(8, 32, 2.0)._repr_html_() == view.value
-
-
-def test_sliders_without_ipywidgets_say_so_and_draw(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    assert optimum_sliders(n_stages=2, n_samples=8) == optimum_figure(2, 8)
-    assert capsys.readouterr().out.count("\n") == 1
-
-
 def test_in_flight_curve_steps_at_the_end_of_each_action():
     picture = in_flight_curve({"GPipe": gpipe(4, 3)})
     timeline = simulate(gpipe(4, 3))
@@ -192,17 +129,17 @@ def test_in_flight_curve_compares_the_peaks_of_several_schedules():
     picture = in_flight_curve(made, 4, 8)
     assert [y for _, y in line(picture, "1F1B", panel=1)] == peak_in_flight(one_f_one_b(4, 8))
     assert picture.text.splitlines()[2:] == [
-        "         rank  0  1  2  3",
+        "        stage  0  1  2  3",
         "        GPipe  8  8  8  8",
         "         1F1B  4  3  2  1",
         "one at a time  1  1  1  1",
     ]
-    assert "GPipe 8 on rank 0; 1F1B 4 on rank 0; one at a time 1 on rank 0" in picture.alt
+    assert "GPipe 8 on stage 0; 1F1B 4 on stage 0; one at a time 1 on stage 0" in picture.alt
 
 
 @pytest.mark.parametrize(
     ("schedules", "message"),
-    [({}, "no schedules to draw"), ({"mine": [*naive(2, 1)[:1], []]}, "rank 1: its list")],
+    [({}, "no schedules to draw"), ({"mine": [*naive(2, 1)[:1], []]}, "stage 1: its list")],
 )
 def test_in_flight_curve_refuses_what_does_not_run(schedules, message):
     with pytest.raises(ValueError, match=message):

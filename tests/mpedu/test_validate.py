@@ -20,9 +20,9 @@ Look = namedtuple("Look", "kind stage microbatch")
 
 FAULTY = {
     "not a list": ("gpipe", {}, "not_a_list", "this is of type str"),
-    "no ranks": ([], {}, "empty", "no ranks"),
-    "an empty rank": ([[], [Action("F", 0, 0)]], {}, "empty", "rank 0"),
-    "a rank that is a tuple": ([()], {}, "not_a_list", "rank 0: its entry is of type tuple"),
+    "no ranks": ([], {}, "empty", "the schedule is empty"),
+    "an empty rank": ([[], [Action("F", 0, 0)]], {}, "empty", "rank 0: its list holds no work"),
+    "a rank that is a tuple": ([()], {}, "not_a_list", "entry 0 of the schedule is of type tuple"),
     "a tuple": ([[("F", 0, 0)]], {}, "not_an_action", "this is of type tuple"),
     "a look-alike": ([[Look("F", 0, 0)]], {}, "not_an_action", "this is of type Look"),
     "a subclass": ([[MyAction("F", 0, 0)]], {}, "not_an_action", "a subclass of Action"),
@@ -66,7 +66,7 @@ FAULTY = {
         lists("0F0 0F1 0B0 0B1", "1F1 1F0 1B0 1B1"),
         {},
         "channel_order",
-        "channel 0->1",
+        "link 0->1: stage 0 sends",
     ),
     "a crossing far along the lists": (
         lists(
@@ -75,7 +75,7 @@ FAULTY = {
         ),
         {},
         "channel_order",
-        "for ..,6,7 and rank 1 takes them as ..,7,6",
+        "for ..,6,7 and stage 1 takes them as ..,7,6",
     ),
     "an absurd index": (
         lists("0F0 0B0 0F9999999999"),
@@ -83,7 +83,7 @@ FAULTY = {
         "out_of_range",
         "microbatch=9999999999 among 3 actions",
     ),
-    "a cycle": (lists("0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"), {}, "cycle", "rank 0 waits at 0B0"),
+    "a cycle": (lists("0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"), {}, "cycle", "stage 0 waits at 0B0"),
 }
 
 
@@ -94,6 +94,23 @@ def test_each_fault_is_named_in_one_sentence(name):
     assert first.kind == kind
     assert words in first.text
     assert "\n" not in str(first)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (lists("0F0 0B0", "1F0"), "stage 1 never"),
+        (lists("0F0 0F0"), "stage 0: 0F0 is done"),
+        (lists("0F0 2F0 2F0", "1F0"), "rank 0: 2F0 is done"),  # two stages on one rank
+        (lists("1F0 1F0", "0F0"), "rank 0: 1F0 is done"),  # stages in another order
+        ([[Action("F", 0, 0)], [3]], "stage 1, entry 0"),
+        ([[Action("F", 1, 0)], [3]], "rank 1, entry 0"),
+        ([[], []], "stage 0: its list"),
+        (None, "one list of Action per stage"),
+    ],
+)
+def test_a_rank_is_called_stage_where_each_holds_the_stage_of_its_number(schedule, words):
+    assert validate_schedule(schedule)[0].text.find(words) >= 0
 
 
 def test_counts_left_out_are_taken_from_the_largest_index():

@@ -27,6 +27,7 @@ from truths_03 import (
     every_wait,
     everywhere,
     fewest,
+    hardly_longer,
     mean,
     one_by_one,
     over_ideal,
@@ -49,11 +50,12 @@ RATIOS = ("300%", "150%", "75%", "37.5%", "18.75%", "9.4%")
 
 NUMBERS: dict[str, dict[str, Any]] = {
     "title": {
-        "65": lambda: 5 * math.ceil(sum(MINUTES.values()) / 5),
+        "75": lambda: sum(MINUTES.values()),
+        "15": 15,  # minutes
         "17": points,
         "4": lambda: points("answer"),
     },
-    "words": {"6": MINUTES["A"], "0": 0},
+    "words": {"7": MINUTES["A"], "0": 0},
     "ask-idle-m8": {
         "96": lambda: one_by_one(K, 1).makespan_s,
         "75%": lambda: one_by_one(K, 1).idle_share,
@@ -62,7 +64,12 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "1": 1,
     },
     "chain": {"2": 2, "96": lambda: one_by_one(K, 2).makespan_s},
-    "worked-lists": {"17": MINUTES["B"], "96": lambda: one_by_one(K, 2).makespan_s},
+    "worked-lists": {
+        "18": MINUTES["B"],
+        "96": lambda: one_by_one(K, 2).makespan_s,
+        "1": F_S,
+        "2": B_S,
+    },
     "e1": {
         "5": lambda: points("check-gpipe", "check-gpipe_fast"),
         "3": lambda: points("check-gpipe"),
@@ -74,7 +81,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "33": lambda: clock(K, M).makespan_s,
         "24": lambda: Fraction(clock(K, M).busy_s) / K,
     },
-    "ask-area": {"16": MINUTES["C"]},
+    "ask-area": {"20": MINUTES["C"]},
     "worked-count": {"3": lambda: points("check-idle_share")},
     "e2": {
         "1": F_S,
@@ -83,6 +90,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "12": lambda: 2 * one_by_one(2, 1, 1).makespan_s,
         "0.5": lambda: one_by_one(2, 1, 1).idle_share,
         "0": 0,
+        "75%": lambda: one_by_one(K, 1, 1).idle_share,
     },
     "solution-idle_share": {
         "0": 0,
@@ -103,16 +111,16 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "37.5%": lambda: over_ideal(K, M),
     },
     "e3": {"3": lambda: points("check-bubble"), "5%": LIMIT, "1/3": Fraction(1, 3), "1e-12": TIE},
-    "solution-bubble": {"0.1579": lambda: share(K, 16), "0.1875": lambda: over_ideal(K, 16)},
+    "solution-bubble": {"0.25": lambda: share(2, 3), "0.3333": lambda: over_ideal(2, 3)},
     "solution-min_microbatches": {
         "1e-12": TIE,
-        "57": lambda: fewest(lambda s: s <= LIMIT),
-        "5%": (LIMIT, lambda: share(K, 57)),
-        "58": lambda: fewest(lambda s: s < LIMIT),
+        "9": lambda: fewest(lambda s: s <= Fraction(1, 4)),
+        "25%": lambda: share(K, 9),
+        "10": lambda: fewest(lambda s: s < Fraction(1, 4)),
         "0": 0,
         "1": 1,
     },
-    "ask-figure": {"1": 1, "32": 8 * K, "16": 4 * K},
+    "ask-figure": {"5%": LIMIT, "1": 1, "32": 8 * K, "16": 4 * K},
     "negligible": {
         "15.8%": lambda: share(K, 4 * K),
         "18.75%": lambda: over_ideal(K, 4 * K),
@@ -124,7 +132,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "57": lambda: fewest(lambda s: s <= LIMIT),
         "58": lambda: fewest(lambda s: s < LIMIT),
     },
-    "ask-best-m": {"14": MINUTES["D"], "64": N},
+    "ask-best-m": {"16": MINUTES["D"], "64": N},
     "overhead": {"4": 4, "80%": lambda: efficiency(4), "50%": lambda: efficiency(1)},
     "e4": {
         "4": (lambda: points("check-step_time", "check-best_microbatches"), K, N // 16),
@@ -140,7 +148,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "1%": MARGIN,
     },
     "solution-step_time": {"285.0": lambda: step_s(16)},
-    "solution-best_microbatches": {"1": 1, "1e-9": TIE_RELATIVE, "14": best},
+    "solution-best_microbatches": {"1": 1, "1e-9": TIE_RELATIVE, "3": lambda: best(2, 8)},
     "know-optimum": {
         "14": best,
         "284.1": lambda: step_s(best()),
@@ -148,13 +156,17 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "402.0": lambda: step_s(N),
         "16": 16,
         "285.0": lambda: step_s(16),
+        "0.3%": lambda: step_s(16) / step_s(best()) - 1,
+        "11": lambda: hardly_longer()[0],
+        "17": lambda: hardly_longer()[-1],
+        "1%": MARGIN,
         "10": 10,  # minutes
         "13.9": lambda: math.sqrt((K - 1) * N * S / OVERHEAD),
         "1": 1,
         "0": 0,
     },
     "ragged": {
-        "7": MINUTES["E"],
+        "8": MINUTES["E"],
         "64": N,
         "14": best,
         "10": len(LOSSES),
@@ -182,16 +194,19 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "0.3": Fraction(RAGGED[0], sum(RAGGED)),
         "0.2": Fraction(RAGGED[-1], sum(RAGGED)),
     },
-    "question": {"3": MINUTES["write"], "4": lambda: points("answer")},
+    "memory": {
+        "6": MINUTES["write"],
+        "8": (
+            lambda: max(peak_in_flight(gpipe(K, M))),
+            lambda: min(peak_in_flight(gpipe(K, M))),
+        ),
+    },
+    "question": {"4": lambda: points("answer")},
     "card": {
         "1": 1,
         "2": 2,
         "4": K,
-        "8": (
-            M,
-            lambda: max(peak_in_flight(gpipe(K, M))),
-            lambda: min(peak_in_flight(gpipe(K, M))),
-        ),
+        "8": M,
         "16": 16,
         "32": 32,
         **dict(zip(SHARES, (share(K, m) for m in SIX), strict=True)),

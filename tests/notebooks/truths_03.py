@@ -16,7 +16,7 @@ from mpedu.families import gpipe, naive
 from mpedu.simulate import Costs, Timeline, simulate
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03-gpipe" / "03-gpipe.ipynb"
-MINUTES = {"A": 6, "B": 17, "C": 16, "D": 14, "E": 7, "write": 3}
+MINUTES = {"A": 7, "B": 18, "C": 20, "D": 16, "E": 8, "write": 6}
 
 K, M = 4, 8  # the running example: stages and micro-batches
 F_S, B_S = Fraction(1), Fraction(2)  # seconds of its forward and backward
@@ -82,6 +82,11 @@ def step_s(n_microbatches: int, n_stages: int = K, n: int = N, o: Fraction = OVE
 def best(n_stages: int = K, n: int = N, o: Fraction = OVERHEAD) -> int:
     """The number of micro-batches of least step time, all tried."""
     return min(range(1, n + 1), key=lambda m: step_s(m, n_stages, n, o))
+
+
+def hardly_longer() -> list[int]:
+    """The numbers of micro-batches whose step is at most 1 % longer than the shortest."""
+    return [m for m in range(1, N + 1) if step_s(m) <= step_s(best()) * (1 + MARGIN)]
 
 
 def efficiency(samples: int) -> Fraction:

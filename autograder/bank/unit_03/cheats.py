@@ -47,6 +47,10 @@ def gpipe(n_stages, n_microbatches):
 def idle_share(timeline):
     return share(timeline)
 """
+_BUSY = """
+def idle_share(timeline):
+    return 1 - timeline.busy_s / (timeline.n_ranks * timeline.makespan_s)
+"""
 # A function made of the code as it stood before the check began.
 _KEPT_CODE = """
 import types
@@ -224,6 +228,7 @@ CHEATS = (
         _ALIAS,
         _all_fail("gpipe", "gpipe_fast", "idle_share", diagnosis="withheld"),
     ),
+    Answer("adds_up_by_busy_s", _BUSY, _all_fail("idle_share", diagnosis="withheld")),
     Answer(
         "keeps_the_code",
         _KEPT_CODE,

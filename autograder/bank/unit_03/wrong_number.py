@@ -80,6 +80,7 @@ while (k - 1) / (m + k - 1) >= share - 1e-12:
 return m""",
     ),
     _fewest("to_the_nearest", "return max(1, round((k - 1) * (1 - share) / share))", "differs"),
+    _fewest("bare_ceil", "return math.ceil((k - 1) * (1 - share) / share)", "differs"),
     _fewest(
         "none_for_one_stage", "return math.ceil((k - 1) * (1 - share) / share - 1e-9)", "differs"
     ),
@@ -136,11 +137,24 @@ def _nearly_best(id: str, body: str, diagnosis: str = "larger_of_equal") -> Answ
 
 TIMES = (
     _time("overhead_once", "return 3 * (m + k - 1) * n / m * s + o"),
-    _time("overhead_forward_only", "return (m + k - 1) * (o + n / m * s + 2 * n / m * s)"),
+    _time("no_overhead", "return 3 * (m + k - 1) * n / m * s"),
+    _time("overhead_of_backward", "return (m + k - 1) * (o + n / m * s + 2 * n / m * s)"),
+    _time("overhead_per_sample", "return 3 * (m + k - 1) * n / m * (o + s)"),
+    _time("no_backward", "return (m + k - 1) * (o + n / m * s)"),
+    _time("backward_as_forward", "return 2 * (m + k - 1) * (o + n / m * s)"),
+    _time("slots_m_plus_k", "return 3 * (m + k) * (o + n / m * s)"),
+    _time("slots_m", "return 3 * m * (o + n / m * s)"),
+    _time("all_stages_added", "return k * 3 * m * (o + n / m * s)"),
     _time("size_is_count", "return 3 * (m + k - 1) * (o + m * s)"),
-    _time("no_ramp_up", "return 3 * m * (o + n / m * s)", "differs"),
-    _time("backward_as_forward", "return 2 * (m + k - 1) * (o + n / m * s)", "differs"),
-    _time("whole_pieces", "return 3 * (m + k - 1) * (o + n // m * s)", "differs"),
+    _time("whole_piece", "return 3 * (m + k - 1) * (o + n // m * s)"),
+    _time("two_digits", "return round(3 * (m + k - 1) * (o + n / m * s), 2)", "rounded"),
+    _time("short_ramp", "return 3 * (m + min(m, k) - 1) * (o + n / m * s)", "differs"),
+    _time("ramp_twice", "return 3 * (m + 2 * (k - 1)) * (o + n / m * s)", "differs"),
+    _time(
+        "backwards_start_at_once",
+        "return (m + k - 1 + 2 * m) * (o + n / m * s)",
+        "differs",
+    ),
     _time("text", "return f'{3 * (m + k - 1) * (o + n / m * s)} s'", "no_number"),
     _time("too_large_for_a_float", "return 10**18", "differs"),
     _best("always_most", "return n"),
@@ -237,7 +251,8 @@ SPLITS = (
         "uneven",
     ),
     _split("weights_are_sizes", f"{_EVEN}\nreturn [(size, size) for size in sizes]", 1, "weight"),
-    _split("swapped_pair", f"{_EVEN}\nreturn [(size / n, size) for size in sizes]", 0, "no_pairs"),
+    _split("swapped_pair", f"{_EVEN}\nreturn [(size / n, size) for size in sizes]", 0),
+    _split("halves", "return [(n / m, 1 / m)] * m", 0, "no_pairs"),
     _split("sizes_only", f"{_EVEN}\nreturn sizes", 0, "no_pairs"),
     _split(
         "names_one_number",

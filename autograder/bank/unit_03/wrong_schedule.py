@@ -23,6 +23,7 @@ def _illegal(id: str, body: str, diagnosis: str = "") -> Answer:
 
 SCHEDULES = (
     _illegal("no_work", "return [[] for _ in range(n_stages)]"),
+    _illegal("a_list_for_each_action", "return [[] for _ in range(n_stages + 3)]", "n_lists"),
     _illegal(
         "one_microbatch",
         "return [[Action(kind, stage, 0) for kind in 'FB'] for stage in range(n_stages)]",

@@ -6,10 +6,18 @@ from typing import Any
 
 from autograder import oracle
 from autograder.checks.schedules import illegal
-from autograder.checks.subjects import Answered, Bounded, resting_on, same_miss
+from autograder.checks.subjects import (
+    Answered,
+    Bounded,
+    missed,
+    misses,
+    resting_on,
+    same_miss,
+)
 from autograder.checks.unit_03 import bubble_mistakes as bubbles
 from autograder.checks.unit_03 import pieces_mistakes as pieces
 from autograder.checks.unit_03 import schedule_mistakes as schedules
+from autograder.checks.unit_03 import time_mistakes as times
 from autograder.checks.unit_03 import timeline_mistakes as timelines
 from autograder.checks.unit_03.cases import (
     bounds,
@@ -20,6 +28,7 @@ from autograder.checks.unit_03.cases import (
     pipeline,
     scattered,
     schedule_cases,
+    steps,
     timed,
 )
 from autograder.checks.unit_03.texts import GUESSES as GUESSES
@@ -46,6 +55,7 @@ WITHHELD = (
     "mpedu.cost.bubble_over_ideal",
     "mpedu.families.gpipe",
     "mpedu.families.one_f_one_b",
+    "mpedu.simulate.Timeline.busy_s",
     "mpedu.simulate.Timeline.idle_share",
 )
 # Parts an answer may have: a schedule of 12 stages and 40 micro-batches has 7,728.
@@ -194,7 +204,10 @@ def bubble(subject: Subject, draw: Draw) -> None:
         differs = differs_from(oracle.bubble_over_ideal, look, general, 1e-12)
         cases = [Case("bubble_over_ideal", pair) for pair in pairs]
         examine(subject, cases, differs, bubbles.OVER_IDEAL)
-    with draw.group("fewest micro-batches", points=1), resting_on(draw, "bubble_fraction"):
+    with (
+        draw.group("fewest micro-batches", points=1),
+        resting_on("bubble_fraction", lambda: missed(draw)),
+    ):
         cases = [Case("min_microbatches", bound) for bound in bounds(draw)]
         examine(subject, cases, bubbles.differs_count, bubbles.COUNT)
         # Those above first: a search that ends there has not begun one without end below.
@@ -215,22 +228,21 @@ def step_time(subject: Subject, draw: Draw) -> None:
     """The step's time exactly, and a number of micro-batches that reaches the least."""
     subject = Bounded(subject, MOST_OF_NUMBER)
     with draw.group("step time", points=1):
-        look = "Slots times seconds per slot: M+K-1 slots of one forward and one backward."
-        differs = differs_from(oracle.step_time_s, look, "the time of a step differs.")
-        calls = [(4, 16, 64, 1.0, 1.0), (3, 4, 10, 0.5, 0.25), (1, 1, 6, 2.0, 0.5)]
-        calls += [(k, draw.int(1, 40), n, s, o) for k, n, s, o in machines(draw, 12)]
-        cases = [Case("step_time_s", call) for call in calls]
-        examine(subject, cases, differs, pieces.TIME)
-    with draw.group("best number of micro-batches", points=1), resting_on(draw, "step_time_s"):
+        examine(subject, steps(draw), times.differs_time, times.TIME)
+    with (
+        draw.group("best number of micro-batches", points=1),
+        resting_on("step_time_s", lambda: missed(draw)),
+    ):
         asked = [*machines(draw, 6), *machines_with_ties(draw)]
         cases = [Case("best_microbatches", machine) for machine in asked]
-        examine(subject, cases, pieces.not_smallest_best, pieces.BEST)
+        examine(subject, cases, times.not_smallest_best, times.BEST)
 
 
 @exercise(
     "best_microbatches",
     title="Best number of micro-batches: speed",
     points=2,
+    names=["best_microbatches", "step_time_s"],  # the second only to say what to mend first
     withholds=WITHHELD,
     hints=HINTS["best_microbatches"],
 )
@@ -239,7 +251,8 @@ def best_microbatches(subject: Subject, draw: Draw) -> None:
     subject = Bounded(subject, MOST_OF_NUMBER)
     asked = machines(draw, 26 if draw.secret else 16)
     cases = [Case("best_microbatches", machine) for machine in asked]
-    examine(subject, cases, lambda case, got: pieces.slower(case, got, FAST_TIME), pieces.BEST)
+    with resting_on("step_time_s", lambda: misses(subject, steps(draw), times.differs_time)):
+        examine(subject, cases, lambda case, got: times.slower(case, got, FAST_TIME), times.BEST)
 
 
 @exercise(

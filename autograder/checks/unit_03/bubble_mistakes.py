@@ -84,12 +84,33 @@ OVER_IDEAL = (
 )
 
 
+_FLOATS = "Floats lie just beside the true numbers: a share equal within 1e-12 counts as reached."
+
+
+def _met(case: Case) -> bool:
+    """Is the bound itself the share of the fewest?"""
+    n_stages, bound = case.args
+    right = oracle.min_microbatches(n_stages, bound)
+    gap = oracle.bubble_fraction(n_stages, right) - Fraction(bound)
+    return abs(gap) <= oracle.SHARE_TOLERANCE
+
+
+def _one_too_many(case: Case, got: int) -> bool:
+    return got == oracle.min_microbatches(*case.args) + 1 and _met(case)
+
+
 def wrong_count(case: Case, got: int) -> str:
     """What came back for one bound, what was expected, and why one of them is not enough."""
     n_stages, bound = case.args
     right = oracle.min_microbatches(n_stages, bound)
     if got < 1:
         why = "a step has at least 1 micro-batch"
+    elif _one_too_many(case, got):
+        share = oracle.bubble_fraction(n_stages, right)
+        why = (
+            f"the share of {right} is {shown(share, 17)}, the bound {shown(bound, 17)}, equal "
+            "within 1e-12"
+        )
     else:
         share = oracle.bubble_fraction(n_stages, min(got, right))
         why = f"the share of {min(got, right)} is {shown(share)}"
@@ -104,6 +125,8 @@ def differs_count(case: Case, got: Any) -> Diagnosis | None:
     if got == oracle.min_microbatches(*case.args):
         return None
     look = "The share must be at most the bound, and with one micro-batch less be above it."
+    if _one_too_many(case, got):
+        look = _FLOATS
     general = "the number is not the fewest whose share is at most the bound."
     return Diagnosis("differs", f"{wrong_count(case, got)} {look}", general)
 
@@ -118,11 +141,9 @@ class _Count(NamedTuple):
 
 def _counts(answers: Answers) -> list[_Count]:
     counts = []
-    for (_, (n_stages, bound)), got in answers:
-        right = oracle.min_microbatches(n_stages, bound)
-        gap = oracle.bubble_fraction(n_stages, right) - Fraction(bound)
+    for case, got in answers:
         whole = None if whole_problem(got) else got
-        counts.append(_Count(whole, right, abs(gap) <= oracle.SHARE_TOLERANCE))
+        counts.append(_Count(whole, oracle.min_microbatches(*case.args), _met(case)))
     return counts
 
 
@@ -172,8 +193,7 @@ COUNT = (
     _count(
         "float_noise",
         _float_noise,
-        "Only bounds that are met exactly go wrong, and there yours is one too many. Floats lie "
-        "just beside the true numbers: a share equal within 1e-12 counts as reached.",
+        f"Only bounds that are met exactly go wrong, and there yours is one too many. {_FLOATS}",
     ),
     _count(
         "still_above",

@@ -108,12 +108,20 @@ Machine = tuple[int, int, float, float]  # stages, samples, seconds per sample, 
 
 def machines(draw: Draw, n_drawn: int) -> list[Machine]:
     """Machines with an overhead: few and many micro-batches are best, at the ends too."""
-    known = [(4, 64, 1.0, 1.0), (1, 16, 1.0, 0.5), (8, 8, 2.0, 0.125), (2, 29, 0.125, 1.0)]
+    # Not (4, 64, 1.0, 1.0): the notebook asks for a guess of it.
+    known = [(3, 40, 1.0, 1.0), (1, 16, 1.0, 0.5), (8, 8, 2.0, 0.125), (2, 29, 0.125, 1.0)]
     drawn: list[Machine] = [
         (draw.int(1, 12), draw.int(8, 250), eighths_s(draw, 4), eighths_s(draw, 9))
         for _ in range(n_drawn)
     ]
     return [*known, *drawn]
+
+
+def steps(draw: Draw) -> list[Case]:
+    """The step of the text, uneven pieces, one piece, fewer pieces than stages; drawn ones."""
+    calls = [(4, 16, 64, 1.0, 1.0), (3, 4, 10, 0.5, 0.25), (1, 1, 6, 2.0, 0.5), (5, 2, 8, 1.0, 0.5)]
+    calls += [(k, draw.int(1, 40), n, s, o) for k, n, s, o in machines(draw, 12)]
+    return [Case("step_time_s", call) for call in calls]
 
 
 def machines_with_ties(draw: Draw) -> list[Machine]:
@@ -126,7 +134,7 @@ def machines_with_ties(draw: Draw) -> list[Machine]:
     drawn.append((draw.int(2, 9), draw.int(100, 300), 1.0, 0.0))
     # Slow and fast machines: a tolerance must be relative. A flat one: it must be small.
     scale = 2.0 ** -draw.int(34, 38)
-    drawn += [(4, 64, scale, scale), (4, 30, 1e6, 1e6), (4, draw.int(280, 320), 1.0, 0.09)]
+    drawn += [(4, 48, scale, scale), (4, 30, 1e6, 1e6), (4, draw.int(280, 320), 1.0, 0.09)]
     return [machine for machine in [*known, *drawn] if _stands_apart(machine)]
 
 

@@ -1,148 +1,14 @@
-"""The typical mistakes of unit 03 with step times and pieces, and the sentences they draw."""
+"""The typical mistakes of unit 03 with ragged batches, and the sentences they draw."""
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import isqrt
 from typing import Any
 
 from autograder import oracle
-from autograder.checks.values import (
-    Number,
-    close,
-    formula_mistake,
-    number_problem,
-    shown,
-    whole_problem,
-    wrong_number,
-)
+from autograder.checks.values import Number, close, number_problem, shown, whole_problem
 from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, each
 
 Sized = list[tuple[int, Number]]
-wrong_time = wrong_number(oracle.step_time_s)
-
-
-def _slots(k: int, m: int) -> int:
-    return m + k - 1
-
-
-def _useful_s(m: int, n: int, s: float) -> Fraction:
-    return Fraction(n, m) * Fraction(s)
-
-
-def _time(id: str, why: str, *formulas: Callable[..., Number]) -> Mistake:
-    return formula_mistake(id, formulas, lambda case, got: f"{wrong_time(case, got)} {why}", why)
-
-
-TIME = (
-    _time(
-        "overhead_once",
-        "overhead_s is paid by every micro-batch on every stage, not once per step.",
-        *(
-            lambda k, m, n, s, o, times=times: 3 * _slots(k, m) * _useful_s(m, n, s) + times * o
-            for times in (1, 2, 3)
-        ),
-    ),
-    _time(
-        "overhead_forward_only",
-        "The backward takes twice the whole forward, overhead included.",
-        lambda k, m, n, s, o: _slots(k, m) * (o + 3 * _useful_s(m, n, s)),
-    ),
-    _time(
-        "size_is_count",
-        "A piece holds b = n_samples / n_microbatches samples; you took b = n_microbatches.",
-        lambda k, m, n, s, o: 3 * _slots(k, m) * (o + m * s),
-    ),
-)
-
-
-def _no_count(case: Case, got: Any) -> Diagnosis | None:
-    problem = whole_problem(got)
-    if problem:
-        return Diagnosis("no_int", f"{case} {problem}", f"{case.name} gives no whole number.")
-    if not 1 <= got <= case.args[1]:
-        text = f"{case} gives {got}, which is not in 1..{case.args[1]}."
-        return Diagnosis("no_count", text, "the number of micro-batches is not in one..n_samples.")
-    return None
-
-
-def not_smallest_best(case: Case, got: Any) -> Diagnosis | None:
-    """For `examine`: a number that is not best, or not the smaller of two equally good ones."""
-    bad = _no_count(case, got)
-    if bad:
-        return bad
-    smallest = oracle.smallest_best(case.args)
-    if got == smallest:
-        return None
-    if not oracle.is_best(case.args, got):
-        return slower(case, got, Fraction(1))
-    text = (
-        f"{case} gives {got}, whose step takes as long as that of {smallest}: of times equal "
-        "within 1e-9 relative the smaller number is asked. A bare min over floats can pick either."
-    )
-    general = "of equally good numbers of micro-batches the smaller is asked."
-    return Diagnosis("larger_of_equal", text, general)
-
-
-def slower(case: Case, got: Any, allowed: Fraction) -> Diagnosis | None:
-    """For `examine`: a number of micro-batches whose step takes over `allowed` times the least."""
-    bad = _no_count(case, got)
-    if bad:
-        return bad
-    n_stages, n_samples, sample_s, overhead_s = case.args
-    best = oracle.best_microbatches(*case.args)
-    least_s = oracle.step_time_s(n_stages, best, n_samples, sample_s, overhead_s)
-    if oracle.step_time_s(n_stages, got, n_samples, sample_s, overhead_s) <= allowed * least_s:
-        return None
-    look = "Compare the step times of all numbers from 1 to n_samples."
-    general = "another number of micro-batches gives a shorter step."
-    return Diagnosis("slower", f"{wrong_best(case, got)} {look}", general)
-
-
-def wrong_best(case: Case, got: Any) -> str:
-    """Two numbers of micro-batches and the step each gives."""
-    n_stages, n_samples, sample_s, overhead_s = case.args
-    best = oracle.best_microbatches(*case.args)
-    given_s, least_s = (
-        oracle.step_time_s(n_stages, m, n_samples, sample_s, overhead_s) for m in (got, best)
-    )
-    return (
-        f"{case} gives {got}: a step of {shown(given_s)} s, "
-        f"{shown(100 * (given_s / least_s - 1), 3)} % longer than the {shown(least_s)} s of {best}."
-    )
-
-
-def _best(id: str, why: str, *formulas: Callable[..., int]) -> Mistake:
-    def matches(answers: Answers) -> bool:
-        whole = not any(whole_problem(got) for _, got in answers)
-        return whole and any(all(got == f(*c.args) for c, got in answers) for f in formulas)
-
-    return Mistake(id, matches, lambda case, got: f"{wrong_best(case, got)} {why}", why)
-
-
-def _root(k: int, n: int, s: float, o: float) -> int:
-    """The root rounded down, within 1..n; n where there is no overhead."""
-    if o == 0:
-        return n
-    return min(n, max(1, isqrt(int((k - 1) * n * Fraction(s) / Fraction(o)))))
-
-
-BEST = (
-    _best(
-        "always_most",
-        "It is n_samples every time: the bubble is least there, and overhead is paid most often.",
-        lambda k, n, s, o: n,
-    ),
-    _best(
-        "always_4k",
-        "It is 4K every time: no rule that ignores the overhead is right on every machine.",
-        lambda k, n, s, o: min(n, 4 * k),
-    ),
-    _best(
-        "root_down",
-        "It is the root (K-1) N s / o rounded down: compare both neighbours of the root.",
-        _root,
-    ),
-)
 
 
 def size_problem(got: Any, n_microbatches: int) -> str:
@@ -154,9 +20,11 @@ def size_problem(got: Any, n_microbatches: int) -> str:
     for piece, pair in enumerate(got):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             return f"gives {shown(pair)} for piece {piece}; a pair (size, weight) is asked."
-        problem = whole_problem(pair[0]) or number_problem(pair[1])
-        if problem:
-            return f"{problem[:-1]} (piece {piece})."
+        if whole_problem(pair[0]) or number_problem(pair[1]):
+            return (
+                f"gives ({', '.join(map(shown, pair))}) for piece {piece}; a pair is (size, "
+                "weight), the size an int and the weight a number."
+            )
     return ""
 
 
@@ -227,6 +95,24 @@ def _each_whole(matches_one: Callable[[int, Sized], bool]) -> Callable[[Answers]
     return _each_pairs(lambda n, m, got: sum(size for size, _ in got) == n and matches_one(m, got))
 
 
+def _swapped(case: Case, got: Any) -> bool:
+    """Are the sizes right, and second in every pair but not first?"""
+    if not isinstance(got, list | tuple):
+        return False
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in got):
+        return False
+    turned = [pair[::-1] for pair in got]
+    return differs_size(case, turned) is None and differs_size(case, got) is not None
+
+
+def _swapped_text(case: Case, got: Any) -> str:
+    weight, size = got[0]
+    return (
+        f"{case} gives ({shown(weight)}, {shown(size)}) for piece 0: size first, weight second; "
+        "yours look swapped."
+    )
+
+
 def _dropped_text(case: Case, got: Sized) -> str:
     n_samples, n_microbatches = case.args
     lost = n_samples % n_microbatches
@@ -268,7 +154,14 @@ def _ones_text(case: Case, got: Sized) -> str:
     return f"{case}: every weight is 1: loss and gradient {n} times too large, once per piece."
 
 
+_SWAPPED = Mistake(
+    "swapped_pair",
+    each(_swapped),
+    _swapped_text,
+    "size first, weight second; yours look swapped.",
+)
 SIZE = (
+    _SWAPPED,
     Mistake(
         "remainder_dropped",
         _each_pairs(lambda n, m, got: all(size == n // m for size, _ in got)),
@@ -283,6 +176,7 @@ SIZE = (
     ),
 )
 WEIGHT = (
+    _SWAPPED,
     Mistake(
         "equal_weights",
         _each_whole(lambda m, got: all(close(w, Fraction(1, m)) for _, w in got)),

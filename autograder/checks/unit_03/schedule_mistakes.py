@@ -45,7 +45,9 @@ def _one_list_for_all(answers: Answers) -> bool:
 
 
 def _no_work(case: Case, got: Any) -> bool:
-    return isinstance(got, list) and got != [] and all(actions == [] for actions in got)
+    if not isinstance(got, list) or len(got) != case.args[0]:
+        return False
+    return all(isinstance(actions, list) and not actions for actions in got)
 
 
 def _missing_text(case: Case, got: Any) -> str:
@@ -104,8 +106,7 @@ LEGAL = (
         "no_work",
         each(_no_work),
         lambda case, got: (
-            f"{case}: no work: your list for stage 0 is empty, {2 * case.args[1]} actions "
-            "expected. The check did not loop over your answer, it counted."
+            f"{case}: no work: your list for stage 0 is empty, {2 * case.args[1]} actions expected."
         ),
         "no work: the lists are empty.",
     ),

@@ -11,12 +11,25 @@ GUESSES = (
         "which share of device time is idle?",
         lambda: float(oracle.idle_share(simulate_until_stuck(oracle.gpipe(4, 8)))),
         "{:.1%}",
+        least=0,
+        most=1,
+    ),
+    Guess(
+        "m-for-5-percent",
+        "Four stages: how few micro-batches bring the idle share of total time down to 5 %?",
+        lambda: oracle.min_microbatches(4, 0.05),
+        least=1,
+        most=10_000,
+        whole=True,
     ),
     Guess(
         "best-m",
         "64 samples on 4 stages, each start as dear as one sample: "
         "which number of micro-batches gives the shortest step?",
         lambda: oracle.best_microbatches(4, 64, 1, 1),
+        least=1,
+        most=64,
+        whole=True,
     ),
 )
 
