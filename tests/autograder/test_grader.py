@@ -111,10 +111,10 @@ def test_an_unknown_assignment_lists_the_known_ones() -> None:
 
 
 def check_in_groups(subject: Any, draw: Draw) -> None:
+    wrong = Diagnosis("wrong", "wrong here", "wrong in general")
     for low in (0, 100, 200):
         with draw.group(f"from {low}", points=1):
             cases = [Case("double", (draw.int(low, low + 99),)) for _ in range(3)]
-            wrong = Diagnosis("wrong", "wrong here", "wrong in general")
             examine(subject, cases, lambda case, got: None if got == 2 * case.args[0] else wrong)
 
 
