@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.box import SIMPLE
@@ -37,12 +36,7 @@ class Watcher:
         self.bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.bar.stop()
 
     def __call__(self, result: Result, n_total: int) -> None:

@@ -6,7 +6,6 @@ Where bubblewrap or namespaces are missing, the same worker runs as a plain proc
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from autograder.sandbox.parent import SandboxError, WarmParent
@@ -105,10 +104,5 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

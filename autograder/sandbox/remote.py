@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Any, NoReturn, Self
 
 from autograder.diagnosis import StudentError
@@ -69,12 +69,7 @@ class RemoteSubject:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from hints_03 import HINTS
 from truths_03 import (
     B_S,
     F_S,
@@ -213,6 +214,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         **dict(zip(RATIOS, (over_ideal(K, m) for m in SIX), strict=True)),
     },
     "ask-record": {"2": 2},  # minutes
+    **HINTS,
 }
 
 FORMULAS: dict[str, Callable[[], bool]] = {

@@ -3,6 +3,7 @@
 `numbers_NN.py` beside this file holds, for unit NN, `NUMBERS` (cell id -> number as printed ->
 value, or an expression without arguments, or a tuple of these where one number means several
 things) and `FORMULAS` (formula as printed -> expression that is True where the formula holds).
+Hints and guesses are cells too, like "hint-gpipe-2" and "question-best-m".
 """
 
 import ast
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from autograder.exercise import load_unit
 
 HERE = Path(__file__).parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"
@@ -39,7 +42,7 @@ LINK = re.compile(r"\]\([^)]*\)|https?://\S+")
 MATH = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 SETTING = re.compile(r"[A-Za-z]\s*=\s*[\d.]+")  # $K = 4$ states a number
 SYMBOL = re.compile(r"\\?[A-Za-z](?:_\w|_\{[^}]*\}|\^\*)?")  # $t_f$ states nothing
-NUMBER = re.compile(r"(?<![\w.])\d+(?:/\d+|(?:\.\d+)?(?:e-?\d+)?)(?: ?%)?(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:/\d+|(?:\.\d+)?(?:e-?\d+)?)(?: ?%(?! ?\d))?(?!\w)")
 
 
 def numbers_in(text: str) -> list[str]:
@@ -121,10 +124,29 @@ def problems(
 
 
 def cells_of(unit: str) -> list[dict[str, Any]]:
-    """The cells of a unit's source notebook."""
+    """The cells of a unit's source notebook, then its hints and guesses as cells."""
     (path,) = NOTEBOOKS.glob(f"{unit}-*/{unit}-*.ipynb")
     cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return cells
+    return cells + asked_for(unit)
+
+
+def asked_for(unit: str) -> list[dict[str, Any]]:
+    """The hints and the guesses' questions, which a notebook prints when asked, as cells."""
+    loaded = load_unit(unit)
+    texts = {
+        f"hint-{exercise.id}-{step}": words_of_hint(hint)
+        for exercise in loaded.exercises
+        for step, hint in enumerate(exercise.hints, 1)
+    }
+    texts |= {f"question-{guess.id}": guess.question for guess in loaded.guesses}
+    return [{"id": id, "cell_type": "markdown", "source": text} for id, text in texts.items()]
+
+
+def words_of_hint(hint: str) -> str:
+    """A hint without its code, the lines indented by four spaces; comments in these are words."""
+    return "\n".join(
+        line.partition("#")[2] if line.startswith("    ") else line for line in hint.splitlines()
+    )
 
 
 def map_of(unit: str) -> Any:
@@ -154,10 +176,31 @@ def test_every_number_and_formula_of_a_notebook_is_yielded(unit: str) -> None:
         ("```\nrun(3)\n```\nthen 5", ["5"]),
         ("stage 0, stages 0 to 3, rank 1, micro-batch 0, 4 stages, 8 micro-batches", ["4", "8"]),
         ("1. first, of 3\n2. second", ["3"]),
+        ("7 // 3 = 2 and 7 % 3 = 1, of 7 %", ["7", "3", "2", "7", "3", "1", "7%"]),
     ],
 )
 def test_numbers_are_told_from_references_by_rule(text: str, numbers: list[str]) -> None:
     assert numbers_in(text) == numbers
+
+
+def test_code_in_a_hint_is_no_claim_and_a_comment_in_it_is() -> None:
+    text = "Skeleton, 3 lines:\n    n = 1\n    return 2  # at least 4\nor 5"
+    assert numbers_in(words_of_hint(text)) == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_hint_or_guess_needs_an_expression_for_each_number_and_no_other(unit: str) -> None:
+    numbers, asked = map_of(unit).NUMBERS, asked_for(unit)
+    assert len({cell["id"] for cell in cells_of(unit)}) == len(cells_of(unit))
+    assert len(asked) == 3 * len(load_unit(unit).exercises) + len(load_unit(unit).guesses)
+    for cell in asked:
+        mapped, id = numbers.get(cell["id"], {}), cell["id"]
+        assert problems([cell], {id: mapped | {"77": 77}}, {}) == [
+            f"{id}: 77 is not printed any more"
+        ]
+        for number in mapped:
+            left = {key: value for key, value in mapped.items() if key != number}
+            assert problems([cell], {id: left}, {}) == [f"{id}: {number} has no expression"]
 
 
 def test_formulas_are_told_from_symbols_and_settings() -> None:

@@ -59,9 +59,19 @@ def over_ideal(n_stages: int, n_microbatches: int) -> Fraction:
     return Fraction(clock(n_stages, n_microbatches).makespan_s) / ideal_s - 1
 
 
-def fewest(allowed: Callable[[Fraction], bool]) -> int:
-    """The fewest micro-batches of K stages whose share of total time is allowed."""
-    return next(m for m in range(1, 100) if allowed(share(K, m)))
+def slots(n_stages: int, n_microbatches: int) -> Fraction:
+    """The makespan in slots of one forward plus one backward."""
+    return Fraction(clock(n_stages, n_microbatches).makespan_s) / (F_S + B_S)
+
+
+def idle_slots(n_stages: int, n_microbatches: int) -> Fraction:
+    """Slots that a device waits, on average."""
+    return slots(n_stages, n_microbatches) * share(n_stages, n_microbatches)
+
+
+def fewest(allowed: Callable[[Fraction], bool], n_stages: int = K) -> int:
+    """The fewest micro-batches whose share of total time is allowed."""
+    return next(m for m in range(1, 100) if allowed(share(n_stages, m)))
 
 
 def waits(n_stages: int, n_microbatches: int, stage: int, f: int, b: int) -> list[Fraction]:
@@ -104,6 +114,11 @@ def ragged_s(sizes: list[int]) -> Fraction:
                 arrived_s = max(free_s[stage], arrived_s) + size * per_sample_s
                 free_s[stage] = arrived_s
     return max(free_s)
+
+
+def deal(n_samples: int, n_microbatches: int) -> list[int]:
+    """Sizes of the pieces when samples are dealt out one after the other."""
+    return [len(range(piece, n_samples, n_microbatches)) for piece in range(n_microbatches)]
 
 
 def mean(values: list[Any]) -> Fraction:
