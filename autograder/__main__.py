@@ -1,59 +1,85 @@
-"""The command line: `python -m autograder lab | release | grade | demo | tidy`."""
+"""The command line: `./course lab | release | grade | demo`, and `tidy` for authors."""
 
 import argparse
 import io
-import os
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from autograder import lab
+from autograder.arguments import MISUSED, Parser, add_jobs, add_out, round_number
 from autograder.cells import tidy
 from autograder.errors import Failure
-from autograder.exercise import load_unit, unit_numbers
+from autograder.exercise import unit_numbers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from autograder.classroom import Settings
+    from autograder.results import Result
+    from autograder.submissions import Entry
 
 # What a command needs beyond this is imported when it runs: nbgrader alone takes seconds.
 
-OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, INTERRUPTED = 0, 1, 130
+
+
+# What Ctrl-C leaves, by command.
+_STOPPED = {
+    "grade": "stopped; what is recorded stays, and the same command grades the rest.",
+    "demo": "stopped; run it again to see the whole class.",
+    "release": "stopped; no file is half written, and the same command makes the release.",
+    "tidy": "stopped; the same command goes on.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status, 2 after one sentence on stderr for a misuse."""
-    args = parser().parse_args(arguments)
+    args = _parsed(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         status: int = args.run(args)
         return status
     except KeyboardInterrupt:
-        print("Stopped; what was recorded before stays.", file=sys.stderr)
-        return INTERRUPTED
+        return _complain(args, _STOPPED.get(args.command, "stopped."), INTERRUPTED)
     except ValueError as error:
-        return _complain(error, MISUSED)
+        return _complain(args, error, MISUSED)
     except Failure as error:
-        return _complain(error, FAILED)
+        return _complain(args, error, FAILED)
     except OSError as error:
         status = MISUSED if isinstance(error, FileNotFoundError) else FAILED
-        return _complain(f"{error.filename or 'A file'}: {error.strerror}.", status)
+        return _complain(args, f"{error.filename or 'A file'}: {error.strerror}.", status)
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, once they are all known; the command's own usage if one is not."""
+    top = parser()
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:
+        args.parser.error(f"{' '.join(unknown)} is not known; the usage above lists what is")
+    return args
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _complain(error: object, status: int) -> int:
-    print(error, file=sys.stderr)
+def _complain(args: argparse.Namespace, error: object, status: int) -> int:
+    print(f"course {args.command}: {error}", file=sys.stderr)
     return status
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = argparse.ArgumentParser(
-        prog="python -m autograder",
+    top: argparse.ArgumentParser = Parser(
+        prog="./course",
         description="The course's notebooks: given out, graded, kept tidy.",
-        epilog="example: python -m autograder grade submitted",
+        epilog="example: ./course grade submitted",
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     lab.add_parser(commands)
@@ -61,6 +87,8 @@ def parser() -> argparse.ArgumentParser:
     _add_grade(commands)
     _add_demo(commands)
     _add_tidy(commands)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
     return top
 
 
@@ -70,18 +98,20 @@ def _add_release(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the students' notebooks, with proofs",
         description="Write the students' notebooks and nbgrader's settings. Proven before anything"
         " is written: no solution line is in a release, it scores 0, the source scores full marks.",
-        epilog="example: python -m autograder release 03",
+        epilog="example: ./course release 03",
     )
-    command.add_argument("units", nargs="*", metavar="UNIT", help="like 03 (default: all)")
-    _add_out(command, "build/release")
+    command.add_argument(
+        "units", nargs="*", metavar="UNIT", help="like 03 or 03-gpipe (default: all)"
+    )
+    add_out(command, "where release/ and nbgrader/ go", "build")
     command.set_defaults(run=_release)
 
 
 def _release(args: argparse.Namespace) -> int:
+    from autograder.grader import unit_of_assignment
     from autograder.release import release
 
-    units = [load_unit(number) for number in args.units or unit_numbers()]
-    release(units, args.out, print)
+    release([unit_of_assignment(name) for name in args.units or unit_numbers()], args.out, print)
     return OK
 
 
@@ -93,17 +123,21 @@ def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="grade a folder of submissions",
         description=f"Grade what is new or changed. {RULE}",
         epilog="exit status: 0 all graded or listed as unreadable, 1 something could not be graded"
-        " or recorded, 2 wrong use. example: python -m autograder grade submitted --jobs 4",
+        " or recorded, 2 wrong use. example: ./course grade submitted --jobs 4",
     )
     command.add_argument("directory", type=Path, metavar="DIR", help="the submissions")
-    command.add_argument("--assignment", metavar="NAME", help="like 03-gpipe (default: all known)")
-    _add_jobs(command)
-    _add_out(command, "build")
+    command.add_argument("--assignment", metavar="NAME", help="like 03 or 03-gpipe (default: all)")
+    add_jobs(command)
+    add_out(command, "where results go", "build")
     command.add_argument(
         "--secret", type=Path, metavar="FILE", help="class secret (default: OUT/secret-seed)"
     )
     command.add_argument(
-        "--round", type=int, default=0, metavar="N", help="draws other secret cases (default: 0)"
+        "--round",
+        type=round_number,
+        default=0,
+        metavar="N",
+        help="draws other secret cases (default: 0)",
     )
     command.add_argument("--force", action="store_true", help="grade what is graded already, too")
     command.set_defaults(run=_grade)
@@ -111,24 +145,54 @@ def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _grade(args: argparse.Namespace) -> int:
     from autograder import report
-    from autograder.classroom import Settings, class_secret, grade_class
+    from autograder.classroom import Settings, class_secret
     from autograder.grader import unit_of_assignment
-    from autograder.results import INFRASTRUCTURE
-    from autograder.submissions import find_submissions
+    from autograder.results import INFRASTRUCTURE, all_results, ensure_writable
+    from autograder.submissions import find_submissions, some_of
 
-    known = [load_unit(number).assignment for number in unit_numbers()]
-    wanted = [unit_of_assignment(args.assignment).assignment] if args.assignment else known
-    entries = find_submissions(args.directory, wanted)
+    names = [args.assignment] if args.assignment else unit_numbers()
+    wanted = [unit_of_assignment(name).assignment for name in names]
+    entries, strays = find_submissions(args.directory, wanted, _as_given_out())
+    places = [args.out / "feedback", *(args.out / "results" / name for name in wanted)]
+    ensure_writable(args.out, *places)
     secret = class_secret(args.out, args.secret)
     settings = Settings(args.out, secret, args.jobs, args.round, args.force)
     out = report.console()
-    with report.Watcher(out) as watch:
-        results = grade_class(entries, settings, watch)
-    for assignment in sorted({result.assignment for result in results}):
+    results, n_new = _graded(entries, settings, out)
+    graded = sorted({result.assignment for result in results})
+    for assignment in graded:
         out.print(report.grades_table([r for r in results if r.assignment == assignment]))
-    out.print(report.summary(results, watch.n_done), soft_wrap=True, markup=False)
+    said = [report.summary(results, n_new)]
+    said += [f"Not looked at: {some_of(strays, 20)}."] if strays else []
+    said += [report.earlier(all_results(args.out), results), *map(report.by_hand, graded)]
+    for text in filter(None, said):
+        out.print(text, soft_wrap=True, markup=False)
     print(f"grades: {args.out / 'grades.csv'}; pages: {args.out / 'feedback'}")
     return FAILED if any(result.status == INFRASTRUCTURE for result in results) else OK
+
+
+def _as_given_out() -> Callable[[str], str]:
+    """What gives an assignment's released text; only asked where a student has two notebooks."""
+
+    @cache
+    def released(assignment: str) -> str:
+        from autograder.grader import source_notebook, unit_of_assignment
+        from autograder.release import student_notebook
+
+        return student_notebook(source_notebook(unit_of_assignment(assignment)))
+
+    return released
+
+
+def _graded(
+    entries: "Sequence[Entry]", settings: "Settings", out: "Console"
+) -> "tuple[list[Result], int]":
+    """The results of a class and how many are new, with progress; a warning where no walls are."""
+    from autograder import classroom, report
+
+    with report.Watcher(out) as watch:
+        results = classroom.grade_class(entries, settings, watch, watch.warn)
+    return results, watch.n_done
 
 
 def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -137,29 +201,32 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="grade a sample class of ten",
         description="Build ten submissions from data/sample_class, grade them, and print each"
         " verdict beside the expected one. Exit status 1 if one differs.",
-        epilog="example: python -m autograder demo --out build/demo",
+        epilog="example: ./course demo --out build/demo",
     )
-    _add_out(command, "build/demo")
-    _add_jobs(command)
+    add_out(command, "where results go", "build/demo")
+    add_jobs(command)
     command.set_defaults(run=_demo)
 
 
 def _demo(args: argparse.Namespace) -> int:
     from autograder import demo, report
-    from autograder.classroom import Settings, class_secret, grade_class
+    from autograder.classroom import Settings, class_secret
+    from autograder.results import ensure_writable
     from autograder.submissions import find_submissions
 
     submitted = args.out / "submitted"
+    ensure_writable(args.out, args.out / "results", args.out / "feedback", submitted)
     shutil.rmtree(submitted, ignore_errors=True)  # always the class that the data describe
     demo.build_class(submitted)
     assignment, students = demo.read_expected()
-    entries = find_submissions(submitted, [assignment])
+    entries = find_submissions(submitted, [assignment]).entries
     settings = Settings(args.out, class_secret(args.out, None), args.jobs, force=True)
     out = report.console()
-    with report.Watcher(out) as watch:
-        results = grade_class(entries, settings, watch)
+    results, _ = _graded(entries, settings, out)
     out.print(demo.demo_table(students, results))
     n_right = len(students) - demo.n_unexpected(students, results)
+    for text in filter(None, (report.open_walls(results), report.by_hand(assignment))):
+        out.print(text, soft_wrap=True, markup=False)
     print(f"{n_right} of {len(students)} verdicts as expected; pages: {args.out / 'feedback'}")
     return OK if n_right == len(students) else FAILED
 
@@ -169,9 +236,17 @@ def _add_tidy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "tidy",
         help="write notebooks in canonical form",
         description="Rewrite notebooks in the form that is committed: no outputs, sorted keys.",
-        epilog="example: python -m autograder tidy notebooks/03-gpipe/03-gpipe.ipynb --check",
+        # for authors, and so not among the commands of ./course
+        epilog="example: python -m autograder tidy --check",
+        prog="python -m autograder tidy",
     )
-    command.add_argument("notebooks", nargs="+", type=Path, metavar="NB.ipynb")
+    command.add_argument(
+        "notebooks",
+        nargs="*",
+        type=Path,
+        metavar="NB.ipynb",
+        help="default: all in the course's notebooks/",
+    )
     command.add_argument(
         "--check", action="store_true", help="change nothing; exit status 1 if one is not tidy"
     )
@@ -179,31 +254,11 @@ def _add_tidy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _tidy(args: argparse.Namespace) -> int:
-    untidy = [path for path in args.notebooks if not tidy(path, check=args.check)]
+    paths = args.notebooks or sorted(lab.ROOT.glob("notebooks/*/*.ipynb"))
+    untidy = [path for path in paths if not tidy(path, check=args.check)]
     for path in untidy:
         print(f"{path} {'is not tidy' if args.check else 'was rewritten'}")
     return FAILED if args.check and untidy else OK
-
-
-def _add_out(command: argparse.ArgumentParser, folder: str) -> None:
-    default = lab.ROOT / folder
-    text = f"where results go (default: {folder} in the checkout)"
-    command.add_argument("--out", type=Path, default=default, metavar="DIR", help=text)
-
-
-def _add_jobs(command: argparse.ArgumentParser) -> None:
-    text = "submissions graded at a time (default: one per core, here %(default)s)"
-    command.add_argument("--jobs", type=_at_least_one, default=_cores(), metavar="N", help=text)
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number of processes; give 1 or more")
-    return int(text)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 if __name__ == "__main__":

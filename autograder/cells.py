@@ -54,7 +54,14 @@ def _node(tree: Any) -> Any:
 
 
 class NotebookError(ValueError):
-    """Why a file cannot be read as a notebook, in one sentence for the person who sent it."""
+    """Why a file cannot be read as a notebook, in one sentence for the person who sent it.
+
+    `reason` is the sentence without the advice to a student.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}{advice and f'; {advice}'}.")
+        self.reason = f"{reason}."
 
 
 def read_notebook(path: Path) -> Any:
@@ -67,20 +74,20 @@ def parse_notebook(data: bytes) -> Node:
     """The notebook in an .ipynb file's bytes, without outputs; a BOM and CRLF are tolerated."""
     if len(data) > MAX_NOTEBOOK_BYTES:
         raise NotebookError(
-            f"The file is larger than {MAX_NOTEBOOK_BYTES // 2**20} MB;"
-            " clear its outputs and hand it in again."
+            f"The file is larger than {MAX_NOTEBOOK_BYTES // 2**20} MB",
+            "clear its outputs and hand it in again",
         )
     if not data.strip():
-        raise NotebookError("The file is empty; hand in the saved notebook.")
+        raise NotebookError("The file is empty", "hand in the saved notebook")
     try:
         text = data.decode("utf-8-sig")
         tree = json.loads(text)
     except RecursionError:
-        raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels.") from None
+        raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels") from None
     except ValueError:  # also what a wrong encoding raises
         raise NotebookError(
-            "The file is not a notebook (not JSON);"
-            " open it in JupyterLab, save it, hand it in again."
+            "The file is not a notebook (not JSON)",
+            "open it in JupyterLab, save it, hand it in again",
         ) from None
     _refuse_deep(tree)
     return _notebook_of(tree)
@@ -99,24 +106,24 @@ def _refuse_deep(tree: object) -> None:
         if not deeper:
             return
         level = deeper
-    raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels.")
+    raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels")
 
 
 def _notebook_of(read: object) -> Node:
     cells = read.get("cells") if isinstance(read, dict) else None
     if not isinstance(read, dict) or not isinstance(cells, list) or read.get("nbformat") != 4:
         raise NotebookError(
-            "The file is JSON but not a notebook in format 4;"
-            " open it in JupyterLab, save it, hand it in again."
+            "The file is JSON but not a notebook in format 4",
+            "open it in JupyterLab, save it, hand it in again",
         )
     if len(cells) > MAX_CELLS:
-        raise NotebookError(f"The notebook has {len(cells)} cells; at most {MAX_CELLS} are read.")
+        raise NotebookError(f"The notebook has {len(cells)} cells; at most {MAX_CELLS} are read")
     plain = [_cell_of(cell, number) for number, cell in enumerate(cells, start=1)]
     n_characters = sum(len(cell["source"]) for cell in plain)
     if n_characters > MAX_CHARACTERS:
         raise NotebookError(
             f"The notebook's cells hold {n_characters} characters of text;"
-            f" at most {MAX_CHARACTERS} are read."
+            f" at most {MAX_CHARACTERS} are read"
         )
     tree = {"cells": plain, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     notebook: Node = _node(tree)
@@ -126,12 +133,12 @@ def _notebook_of(read: object) -> Node:
 def _cell_of(cell: object, number: int) -> dict[str, Any]:
     """A cell's plain parts: cell_type, id (may be ""), metadata, source; no outputs."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in _CELL_TYPES:
-        raise NotebookError(f"Cell {number} is not a code, markdown or raw cell.")
+        raise NotebookError(f"Cell {number} is not a code, markdown or raw cell")
     source = cell.get("source")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise NotebookError(f"Cell {number} has no text as its source.")
+        raise NotebookError(f"Cell {number} has no text as its source")
     metadata = cell.get("metadata")
     cell_id = cell.get("id")
     read = {
@@ -210,8 +217,14 @@ def _canonical_cell(cell: Node, cell_id: str) -> dict[str, Any]:
 
 
 def tidy(path: Path, check: bool = False) -> bool:
-    """Whether the file was canonical already; if it was not and not `check`, it is rewritten."""
-    wanted = canonical(read_notebook(path)).encode()
+    """Whether the file was canonical already; if it was not and not `check`, it is rewritten.
+
+    ValueError naming a file that is no notebook.
+    """
+    try:
+        wanted = canonical(read_notebook(path)).encode()
+    except NotebookError as error:
+        raise ValueError(f"{path} cannot be tidied: {error.reason}") from None
     same = path.read_bytes() == wanted
     if not same and not check:
         path.write_bytes(wanted)

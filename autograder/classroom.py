@@ -1,5 +1,6 @@
 """A class graded: what is new or changed is graded by a pool of processes and recorded at once."""
 
+import errno
 import hashlib
 import os
 import secrets
@@ -39,7 +40,7 @@ from autograder.results import (
     write_grades,
     write_whole,
 )
-from autograder.sandbox import Limits, build_runtime
+from autograder.sandbox import Limits, Sandbox, Walls, build_runtime
 from autograder.seeds import MIN_SECRET_BYTES
 from autograder.submissions import Entry
 
@@ -61,9 +62,14 @@ class Settings(NamedTuple):
 
 
 def grade_class(
-    entries: Sequence[Entry], settings: Settings, watch: Callable[[Result, int], None]
+    entries: Sequence[Entry],
+    settings: Settings,
+    watch: Callable[[Result, int], None],
+    warn: Callable[[Walls], None] = lambda walls: None,
 ) -> list[Result]:
     """The results of all entries; `watch` gets each one graded now, and how many that will be.
+
+    `warn` gets what students' code will run behind before any of it runs.
 
     What has a result for the same bytes, checks and secret is not graded again. RecordError when
     nothing can be written any more. Whatever ends the run, what was recorded stays.
@@ -78,7 +84,7 @@ def grade_class(
         else:
             results[entry] = before
     try:
-        for entry, graded in _graded(todo, settings):
+        for entry, graded in _graded(todo, settings, warn):
             results[entry] = run.record(entry, graded)
             watch(results[entry], len(todo))
     finally:
@@ -86,7 +92,9 @@ def grade_class(
     return [results[entry] for entry in entries]
 
 
-def _graded(entries: Sequence[Entry], settings: Settings) -> Iterator[tuple[Entry, Graded]]:
+def _graded(
+    entries: Sequence[Entry], settings: Settings, warn: Callable[[Walls], None]
+) -> Iterator[tuple[Entry, Graded]]:
     """Each entry with its verdicts, in order of completion."""
     readable = []
     for entry in entries:
@@ -102,6 +110,7 @@ def _graded(entries: Sequence[Entry], settings: Settings) -> Iterator[tuple[Entr
         for assignment in {entry.assignment for entry in readable}:
             runtimes[assignment] = Path(folder) / assignment
             build_runtime(unit_of_assignment(assignment), runtimes[assignment])
+        warn(walls_here(next(iter(runtimes.values()))))
         args = (runtimes, settings.secret, settings.round_number)
         limit_s = max(_limit_s(assignment) for assignment in runtimes)
         with closing(run_tasks(graders, args, readable, settings.jobs, limit_s)) as outcomes:
@@ -109,6 +118,12 @@ def _graded(entries: Sequence[Entry], settings: Settings) -> Iterator[tuple[Entr
                 if isinstance(got, Lost):
                     got = without_verdicts(INFRASTRUCTURE, f"Not graded: {got.reason}.")
                 yield entry, got
+
+
+def walls_here(runtime: Path) -> Walls:
+    """What students' code runs behind on this machine, tried with a runtime."""
+    with Sandbox(runtime, preload=()) as sandbox:
+        return sandbox.walls
 
 
 def _limit_s(assignment: str) -> float:
@@ -225,10 +240,12 @@ class _Run:
         try:
             write()
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            place = error.filename or self.settings.out
             raise RecordError(
-                f"{self.settings.out} cannot be written ({error.strerror}); {self.n_recorded} of"
-                " this run's results are recorded and intact: make room and run the same command"
-                " again to grade only the rest."
+                f"{place} cannot be written ({error.strerror}); {self.n_recorded} of this run's"
+                f" results are recorded and intact: {'make room' if full else 'clear the way'} and"
+                " run the same command again to grade only the rest."
             ) from error
 
 

@@ -102,20 +102,21 @@ def n_unexpected(students: Sequence[Expected], results: Sequence[Result]) -> int
 def demo_table(students: Sequence[Expected], results: Sequence[Result]) -> Table:
     """Each student's verdict beside the expected one."""
     by_student = {result.student: result for result in results}
-    table = Table(box=SIMPLE, pad_edge=False)
-    for name in ("student", "what it is", "expected", "got", "as expected", "because"):
-        table.add_column(name)
+    table = Table(box=SIMPLE, pad_edge=False, padding=0)
+    for name in ("student", "expected", "got"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("as\nexpected")
+    table.add_column("what it is, and why")
     for expected in students:
         result = by_student[expected.student]
         score = "" if result.score is None else str(result.score)
         wrong = "; ".join(differences(expected, result))
         row = (
             expected.student,
-            expected.what,
             f"{expected.status} {expected.total}".rstrip(),
             f"{result.status} {score}".rstrip(),
             f"NO: {wrong}" if wrong else "yes",
-            expected.because,
+            f"{expected.what}: {expected.because}",
         )
         table.add_row(*map(Text, row))
     return table

@@ -1,8 +1,10 @@
 """What a student reads: one HTML page, rendered from the recorded result and nothing else."""
 
+import re
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 
 from autograder.exercise import EVIDENCE
 from autograder.results import Result, write_whole
@@ -23,9 +25,14 @@ _WORDS = {
 def render(result: Result) -> str:
     """The page; only its element with id "run" depends on the run it was made in."""
     environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["code"] = _code
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
-        result=result, run=_run_lines(result), evidence=EVIDENCE, words=_words, colour=_colour
+        result=result,
+        run=_run_lines(result),
+        evidence=_evidence(result),
+        words=_words,
+        colour=_colour,
     )
 
 
@@ -47,6 +54,22 @@ def _words(status: str) -> str:
 
 def _colour(status: str) -> str:
     return status if status in ("passed", "partial") else "lost"
+
+
+def _code(text: str) -> Markup:
+    """The text as HTML, what stands between backticks as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _evidence(result: Result) -> list[tuple[str, str, str]]:
+    """What the points rest on: each kind, its meaning, and the exercises ("" where it is all)."""
+    titles: dict[str, list[str]] = {}
+    for verdict in result.exercises:
+        titles.setdefault(verdict.evidence, []).append(verdict.title)
+    return [
+        (kind, EVIDENCE[kind], "; ".join(found) if len(titles) > 1 else "")
+        for kind, found in titles.items()
+    ]
 
 
 def _run_lines(result: Result) -> list[tuple[str, str]]:

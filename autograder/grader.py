@@ -18,11 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def unit_of_assignment(assignment: str) -> Unit:
-    """The unit of that assignment, like "03-gpipe"; ValueError listing the known ones."""
+    """The unit of an assignment like "03-gpipe" or just "03"; ValueError listing the known ones."""
     units = {unit.assignment: unit for unit in map(load_unit, unit_numbers())}
-    if assignment not in units:
+    found = [unit for name, unit in units.items() if assignment in (name, unit.number)]
+    if not found:
         raise ValueError(f"There is no assignment {assignment!r}; known: {', '.join(units)}.")
-    return units[assignment]
+    return found[0]
 
 
 def source_notebook(unit: Unit) -> Path:
@@ -167,6 +168,12 @@ def manual_points(unit: Unit) -> float:
     """Points of the unit's written answers, which a person gives."""
     cells = read_notebook(source_notebook(unit)).cells
     return float(sum(nbgrader_metadata(c).get("points", 0) for c in cells if role(c) == "written"))
+
+
+def rubric(unit: Unit) -> Path | None:
+    """The notes for whoever grades the unit's written answers, None where there are none."""
+    path = ROOT / "notebooks" / "instructor-notes" / f"{unit.assignment}.md"
+    return path if path.exists() else None
 
 
 def max_score(unit: Unit) -> int:

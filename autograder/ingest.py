@@ -22,7 +22,10 @@ _TIMED = re.compile(r"get_ipython\(\)\.run_line_magic\('(?:time|timeit|prun)', (
 _MAGIC_LINE = re.compile(r"^\s*[%!?]|\?\s*$|=\s*[%!]", re.MULTILINE)
 _MAX_MAGICS = 20  # IPython reads the whole cell again for each
 _LONG_CELL = 20_000
+_MOST_LISTED = 5  # of what a folder holds
+_FOREIGN = {b"%PDF": "a PDF", b"PK\x03\x04": "a zip archive", b"<": "a web page (HTML)"}
 _BINDING = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+_DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*=(?!=)", re.MULTILINE)
 _BODY_RUNS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
@@ -59,9 +62,11 @@ def read_file(path: Path) -> bytes | Refusal:
     except OSError as error:
         kind = "is a link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
         return Refusal(f"The file {kind}; hand in the notebook itself.")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        kind = f"folder ({_listed(descriptor)})" if stat.S_ISDIR(mode) else "pipe or device"
         os.close(descriptor)
-        return Refusal("The file is a folder, pipe or device; hand in the notebook itself.")
+        return Refusal(f"The file is a {kind}; hand in the notebook itself.")
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(MAX_NOTEBOOK_BYTES + 1)
     if len(data) > MAX_NOTEBOOK_BYTES:
@@ -72,45 +77,114 @@ def read_file(path: Path) -> bytes | Refusal:
     return data
 
 
+def _listed(folder: int) -> str:
+    """The names in an open folder, the first few of them, as they can be printed."""
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    shown = ["".join(c if c.isprintable() else "?" for c in name) for name in names[:_MOST_LISTED]]
+    more = [f"{len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
+    return f"in it: {', '.join(shown + more)}" if names else "an empty one"
+
+
 def splice(data: bytes, master: Node) -> Submission | Refusal:
     """The cells to run of a submission's bytes, or why there are none."""
     sha256 = hashlib.sha256(data).hexdigest()
+    for beginning, kind in _FOREIGN.items():
+        if data[:100].lstrip().startswith(beginning):
+            return Refusal(f"The file is {kind}; hand in the notebook itself (.ipynb).", sha256)
     try:
         notebook = parse_notebook(data)
     except NotebookError as error:
         return Refusal(str(error), sha256)
-    matcher = _Matcher(master)
-    cells = [("set-up", source) for source in matcher.setup]
-    notes: list[str] = []
-    found: dict[str, int] = {}
-    recognised = False
+    taken = _Taken(_Matcher(master))
     for number, cell in enumerate(notebook.cells, start=1):
-        ours = matcher.find(cell)
-        recognised |= matcher.telling(cell, ours)
-        if ours is None and cell.cell_type == "code":
-            cells.append((f"your cell {number}", plain_python(cell.source)))
-        elif ours is not None and role(ours) == "solution":
-            found[ours.id] = found.get(ours.id, 0) + 1
-            cells.append((ours.id, plain_python(cell.source)))
-            if cell.cell_type != "code":
-                notes.append(f"{ours.id} had become a {cell.cell_type} cell; it was run as code.")
-        elif ours is not None and ours.cell_type == "code" and _binds_more(cell, ours):
-            notes.append(
-                f"{ours.id}, a cell of ours, was changed; names added there are not known when"
-                " graded. Put them into a solution cell or a cell of your own."
-            )
-    if not recognised:
+        taken.take(number, cell)
+    if not taken.recognised:
         return Refusal(
             "No cell of this assignment was recognised in it; hand in the notebook that was given"
             " out, with your answers in its cells.",
             sha256,
         )
-    for cell_id in matcher.solutions:
-        if found.get(cell_id, 0) > 1:
-            notes.append(f"{cell_id} is there {found[cell_id]} times; all were run, in order.")
-        elif cell_id not in found:
-            notes.append(f"{cell_id} is missing; a function defined elsewhere still counts.")
-    return Submission(sha256, cells, notes)
+    return Submission(sha256, taken.cells, [*taken.notes, *taken.notes_on_cells()])
+
+
+class _Taken:
+    """What is taken of a notebook, cell by cell: `cells` as they are run, `notes` on them."""
+
+    def __init__(self, matcher: "_Matcher") -> None:
+        self.matcher = matcher
+        self.cells = [("set-up", source) for source in matcher.setup]
+        self.notes: list[str] = []
+        self.found: dict[str, int] = {}  # how often each solution cell is there
+        self.recognised = False
+        self.set_up = False
+
+    def take(self, number: int, cell: Node) -> None:
+        """Adds the cell that is `number` from the top, if it is to be run."""
+        ours = self.matcher.find(cell)
+        self.recognised |= self.matcher.telling(cell, ours)
+        self.set_up |= self.matcher.sets_up(cell, ours)
+        if ours is None and cell.cell_type == "code":
+            self.cells.append((f"cell {number} from the top", plain_python(cell.source)))
+        elif ours is not None and role(ours) == "solution":
+            self.found[ours.id] = self.found.get(ours.id, 0) + 1
+            self.cells.append((f"your cell for {_topic(ours.id)}", plain_python(cell.source)))
+            if cell.cell_type != "code":
+                self.notes.append(
+                    f"The cell for {_topic(ours.id)} had become a {cell.cell_type} cell;"
+                    " it was run as code."
+                )
+        elif ours is not None and ours.cell_type == "code" and _binds_more(cell, ours):
+            which = "The set-up cell" if role(ours) == "setup" else f"Cell {number} from the top"
+            self.notes.append(
+                f"{which}, one of those given out, was changed; names added there are not known"
+                " when graded. Put them into a solution cell or a cell of your own."
+            )
+
+    def notes_on_cells(self) -> list[str]:
+        """Which of the cells given out are missing or there more than once."""
+        notes = []
+        if self.matcher.setup and not self.set_up:
+            notes.append("The set-up cell is missing; the one given out was run in its place.")
+        notes += [
+            f"The cell for {_topic(cell_id)} is there {times} times; all were run, in order."
+            for cell_id, times in self.found.items()
+            if times > 1
+        ]
+        missing = [cell for cell in self.matcher.solutions if cell.id not in self.found]
+        return notes + _missing_notes(missing, self.cells)
+
+
+def _topic(cell_id: str) -> str:
+    """What a solution cell is called in front of students: its id is hidden from them."""
+    return cell_id.removeprefix("solution-")
+
+
+def _missing_notes(missing: list[Node], cells: list[tuple[str, str]]) -> list[str]:
+    """A note per solution cell whose names are lost, one on all those whose names are elsewhere."""
+    if not missing:
+        return []
+    defined = {name for _, source in cells for name in _defined(source)}
+    notes, elsewhere = [], []
+    for cell in missing:
+        lost = [f"`{name}`" for name in _defined(cell.source) if name not in defined]
+        if lost:
+            names = " and ".join(lost)
+            notes.append(
+                f"The cell for {_topic(cell.id)} is missing; no other cell defines {names}."
+            )
+        else:
+            elsewhere.append(_topic(cell.id))
+    if elsewhere:
+        notes.append(
+            f"What the cells given out for {', '.join(elsewhere)} define stands in other cells;"
+            " it counts all the same."
+        )
+    return notes
+
+
+def _defined(source: str) -> list[str]:
+    """The names that a cell's text defines at its top, as far as its lines begin with them."""
+    return [function or value for function, value in _DEFINED.findall(source)]
 
 
 class _Matcher:
@@ -124,13 +198,21 @@ class _Matcher:
             for cell in master.cells
             if role(cell) in ("ours", "graded") and len(cell.source) >= _TELLING_CHARACTERS
         }
-        self.setup = [plain_python(c.source) for c in master.cells if role(c) == "setup"]
-        self.solutions = [cell.id for cell in master.cells if role(cell) == "solution"]
+        setup = [cell.source for cell in master.cells if role(cell) == "setup"]
+        self.setup = [plain_python(source) for source in setup]
+        self.setup_texts = {source.strip() for source in setup}
+        self.solutions = [cell for cell in master.cells if role(cell) == "solution"]
 
     def find(self, cell: Node) -> Node | None:
         """The cell of ours that the submitted one is, None if it is the student's own."""
         by_id = self.by_id.get(cell.id) or self.by_grade_id.get(grade_id(cell))
         return by_id or self.by_text.get(cell.source.strip())
+
+    def sets_up(self, cell: Node, ours: Node | None) -> bool:
+        """Whether it is our set-up cell, though its id may be lost."""
+        return cell.source.strip() in self.setup_texts or (
+            ours is not None and role(ours) == "setup"
+        )
 
     def telling(self, cell: Node, ours: Node | None) -> bool:
         """Whether the match shows that this is our notebook (every unit has a cell "title")."""

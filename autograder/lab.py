@@ -25,6 +25,8 @@ from autograder.server import STOP_LIMIT_S, LabError, choose_port, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL_LIMIT_S = 120.0
+# What the course itself consists of: a student notebook in one of these would be taken for its own.
+COURSE_FOLDERS = (".ci", ".git", "autograder", "benchmarks", "data", "mpedu", "notebooks", "tests")
 
 Build = Callable[[Path], str]  # a source notebook's path -> the student notebook as text
 
@@ -36,6 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add `lab` to the course's command line."""
     parser = subparsers.add_parser(
         "lab",
+        prog="./course lab",
         help="build the student notebooks and open JupyterLab on them",
         description="Build the student notebooks in work/ and open JupyterLab on them. "
         "Your own work is never overwritten: a new version of a notebook stands beside it.",
@@ -61,22 +64,40 @@ def port_number(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asks; the exit status: 2 after one sentence on stderr."""
-    # Imported here: it brings in nbgrader, which `--help` and the other commands need not wait for.
-    from autograder.release import student_notebook
-
-    sources = sorted(ROOT.glob("notebooks/[0-9][0-9]-*/[0-9][0-9]-*.ipynb"))
     try:
+        # Imported here: it brings in nbgrader, which `--help` and other commands need not wait for.
+        from autograder.release import student_notebook
+
+        sources = source_notebooks(ROOT)
         if args.check:
             check(sources, student_notebook)
         else:
-            folder = args.folder or ROOT / "work"
-            lab(sources, student_notebook, folder.absolute(), args.port, not args.no_browser)
+            folder = (args.folder or ROOT / "work").absolute()
+            refuse_course_folder(folder, ROOT)
+            lab(sources, student_notebook, folder, args.port, not args.no_browser)
     except LabError as error:
         print(f"course lab: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("Stopped; nothing is left running.", file=sys.stderr)
         return 130
     return 0
+
+
+def source_notebooks(root: Path) -> list[Path]:
+    """The source of every unit, notebooks/NN-slug/NN-slug.ipynb, in order; nothing else is one."""
+    found = sorted(root.glob("notebooks/[0-9][0-9]-*/[0-9][0-9]-*.ipynb"))
+    return [path for path in found if path.stem == path.parent.name]
+
+
+def refuse_course_folder(folder: Path, root: Path) -> None:
+    """LabError when `folder` is the checkout `root` or part of what it consists of."""
+    folder = folder.resolve()
+    if folder == root or any(folder.is_relative_to(root / name) for name in COURSE_FOLDERS):
+        raise LabError(
+            f"{folder} belongs to the course itself; name another folder with --folder, "
+            f"or leave it out and {root / 'work'} is taken."
+        )
 
 
 def lab(sources: list[Path], build: Build, folder: Path, port: int | None, browse: bool) -> None:
@@ -84,10 +105,11 @@ def lab(sources: list[Path], build: Build, folder: Path, port: int | None, brows
     port = choose_port(port)
     try:
         notebooks = place_notebooks(sources, build, folder)
-        log = (folder / ".jupyterlab.log").open("w", encoding="utf-8")
+        log = (folder / f".jupyterlab-{port}.log").open("w", encoding="utf-8")
     except OSError as error:
         raise LabError(
-            f"cannot write {error.filename}: {error.strerror}; name another folder with --folder."
+            f"cannot write the notebooks to {folder} ({error.strerror}); "
+            "name another folder with --folder."
         ) from error
     first = notebooks[0].relative_to(folder)
     with log, contextlib.suppress(KeyboardInterrupt), _signals_as_interrupt():
@@ -137,7 +159,11 @@ def place_notebooks(sources: list[Path], build: Build, folder: Path) -> list[Pat
         target = folder / source.stem / source.name
         aside = place_notebook(build(source), target)
         if aside is not None:
-            print(f"{target.name} holds work of yours, so its new version is {aside}")
+            print(
+                f"{target.name} holds work of yours, so its new version is {aside}\n"
+                f"  Hand in one file called {target.name}: yours as it is, or the new one once "
+                "you have\n  copied your answers into it and given it that name in place of yours."
+            )
         targets.append(target)
     return targets
 

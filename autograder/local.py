@@ -38,8 +38,10 @@ def place_in(namespace: Mapping[str, Any], error: BaseException) -> tuple[str, i
     return passed[-1] if passed else None
 
 
-def stopped(namespace: Mapping[str, Any], error: BaseException, name: str) -> Stopped:
-    """What the stop button gives while `name` runs."""
+def stopped(namespace: Mapping[str, Any], error: KeyboardInterrupt, name: str) -> KeyboardInterrupt:
+    """What the stop button gives while `name` runs; the interrupt itself outside a notebook."""
+    if "get_ipython" not in namespace:
+        return error
     place = place_in(namespace, error)
     where = f" (your cell, line {place[1]})" if place else ""
     return Stopped(f"`{name}` was still running{where}; does every loop in it end?")

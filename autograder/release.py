@@ -2,9 +2,11 @@
 
 import re
 import secrets
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 import nbformat
 from nbgrader.converters import GenerateAssignment  # type: ignore[import-untyped]
@@ -14,32 +16,39 @@ from autograder.cells import Node, canonical, parse_notebook, read_notebook, rol
 from autograder.errors import Failure
 from autograder.exercise import Unit
 from autograder.grader import ROOT, Graded, Grader, max_score, source_notebook
-from autograder.results import GRADED, write_whole
-from autograder.sandbox import build_runtime
+from autograder.results import GRADED, ensure_writable, write_whole
+from autograder.sandbox import WALLED, build_runtime
 
 _REGION = re.compile(r"BEGIN SOLUTION[^\n]*\n(.*?)[^\n]*END SOLUTION", re.DOTALL)
 # Shorter lines, like "return total", stand in honest text too.
 _TELLING_CHARACTERS = 20
 
-_CONFIG = '''"""nbgrader's settings for this course; made by `python -m autograder release`."""
+_CONFIG = '''"""nbgrader's settings for this course; made by `./course release`.
+
+Run nbgrader in this folder: the course's release is where it looks for it, and all that it writes
+stays here.
+"""
 
 import os
 import sys
 
 c = get_config()  # noqa: F821
 root = {root!r}
-build = {build!r}
+here = {here!r}
 c.CourseDirectory.root = root
 c.CourseDirectory.course_id = "mpedu"
 c.CourseDirectory.source_directory = "notebooks"
-c.CourseDirectory.release_directory = os.path.join(build, "release")
-c.CourseDirectory.submitted_directory = os.path.join(build, "submitted")
-c.CourseDirectory.autograded_directory = os.path.join(build, "autograded")
-c.CourseDirectory.feedback_directory = os.path.join(build, "feedback")
+c.CourseDirectory.release_directory = {release!r}
+c.CourseDirectory.submitted_directory = os.path.join(here, "submitted")
+c.CourseDirectory.autograded_directory = os.path.join(here, "autograded")
+c.CourseDirectory.feedback_directory = os.path.join(here, "feedback")
+c.CourseDirectory.solution_directory = os.path.join(here, "solution")
 # nbgrader copies what lies beside a notebook into the release
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".*.json", "*.md"]
-c.CourseDirectory.db_url = "sqlite:///" + os.path.join(build, "gradebook.db")
-c.Exchange.root = os.path.join(build, "exchange")
+c.CourseDirectory.db_url = "sqlite:///" + os.path.join(here, "gradebook.db")
+c.Exchange.root = os.path.join(here, "exchange")
+# `./course release` has written the release already; nbgrader makes the same one again
+c.GenerateAssignment.force = True
 # nbgrader runs the program alembic, which lies beside this Python, on the path or not
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
 '''
@@ -60,25 +69,51 @@ def student_notebook(source: Path) -> str:
 
 
 def release(units: Sequence[Unit], out: Path, say: Callable[[str], object]) -> None:
-    """Writes each unit's student notebook under `out` and nbgrader's settings beside it.
+    """Writes each unit's student notebook to `out/release` and nbgrader's settings beside it.
 
-    Says each proof. ReleaseError if one fails: then nothing of any unit was written.
+    Says each proof. ReleaseError if one fails: then nothing of any unit was written. ValueError
+    before any proof if `out` cannot be written.
     """
+    ensure_writable(
+        out, *(out / "release" / unit.assignment for unit in units), nbgrader_folder(out)
+    )
     texts = {}
     for unit in units:
         texts[unit.assignment] = student_notebook(source_notebook(unit))
         for proof in proofs(unit, texts[unit.assignment]):
             say(f"{unit.assignment}: {proof}")
     for assignment, text in texts.items():
-        path = out / assignment / f"{assignment}.ipynb"
+        path = out / "release" / assignment / f"{assignment}.ipynb"
         write_whole(path, text)
         say(f"{assignment}: written to {path}")
-    write_whole(out.parent / "nbgrader_config.py", nbgrader_config(out.parent))
+    write_whole(nbgrader_folder(out) / "nbgrader_config.py", nbgrader_config(out))
+    say(how_to_grade(out, texts))
 
 
-def nbgrader_config(build: Path) -> str:
-    """The text of an nbgrader_config.py for this checkout, all that is made lying under `build`."""
-    return _CONFIG.format(root=str(ROOT), build=str(build.resolve()))
+def how_to_grade(out: Path, assignments: Iterable[str]) -> str:
+    """What to type to grade a class, with this course's grader or with stock nbgrader."""
+    home = nbgrader_folder(out)
+    nbgrader = Path(sys.executable).with_name("nbgrader")
+    lines = ["To grade: ./course grade DIR. With stock nbgrader:", f"  cd {quote(str(home))}"]
+    for assignment in assignments:
+        lines += [
+            f"  {quote(str(nbgrader))} generate_assignment {assignment}",
+            f"  # put each notebook at submitted/STUDENT/{assignment}/{assignment}.ipynb",
+            f"  {quote(str(nbgrader))} autograde {assignment}",
+            f"  {quote(str(nbgrader))} generate_feedback {assignment}",
+        ]
+    return "\n".join(lines)
+
+
+def nbgrader_folder(out: Path) -> Path:
+    """Where nbgrader is run: its settings, and whatever it writes but the release."""
+    return out / "nbgrader"
+
+
+def nbgrader_config(out: Path) -> str:
+    """The text of the nbgrader_config.py for this checkout and a release in `out/release`."""
+    here = str(nbgrader_folder(out.resolve()))
+    return _CONFIG.format(root=str(ROOT), here=here, release=str(out.resolve() / "release"))
 
 
 def proofs(unit: Unit, text: str) -> Iterator[str]:
@@ -90,7 +125,7 @@ def proofs(unit: Unit, text: str) -> Iterator[str]:
     if not lines or shown:
         found = f"line {shown[0]!r} is in the release" if shown else "no solution was found"
         raise ReleaseError(f"{unit.assignment}: {found}; nothing was published.")
-    yield f"none of the {len(lines)} telling solution lines is in the release"
+    yield f"no line of the solutions is in the release ({len(lines)} were looked for)"
     full = max_score(unit)
     with tempfile.TemporaryDirectory(prefix="mpedu-release-") as folder:
         student = Path(folder) / "student.ipynb"
@@ -99,10 +134,11 @@ def proofs(unit: Unit, text: str) -> Iterator[str]:
         runtime, secret = Path(folder) / "runtime", secrets.token_bytes(32)
         build_runtime(unit, runtime)
         with Grader(unit, master, runtime, secret) as grader:
-            for name, path, wanted in (("release", student, 0), ("source", source, full)):
+            for name, path, wanted in (("release", student, 0), ("solution", source, full)):
                 graded = grader.grade(path)
                 _expect_score(unit, name, graded, wanted)
-                yield f"the {name} scores {wanted} of {full} ({graded.walls})"
+                where = "behind walls" if graded.walls == WALLED else graded.walls
+                yield f"the {name} scores {wanted} of {full} ({where})"
 
 
 def _expect_score(unit: Unit, name: str, graded: Graded, wanted: int) -> None:

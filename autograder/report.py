@@ -1,7 +1,10 @@
 """What the person who grades sees: progress with the time left, a table, one line of summary."""
 
+import os
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from shutil import which
 from typing import Self
 
 from rich.box import SIMPLE
@@ -10,8 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from autograder.results import GRADED, Result
-from autograder.sandbox import NOT_WALLED
+from autograder.grader import manual_points, rubric, unit_of_assignment
+from autograder.results import GRADED, Result, lost_points
+from autograder.sandbox import NOT_WALLED, Walls
+from autograder.submissions import some_of
 
 _WIDTH = 160  # where there is no terminal to fit into
 
@@ -47,6 +52,11 @@ class Watcher:
             line = f"{self.n_done}/{n_total} {result.student}: {outcome(result)}"
             self.out.print(Text(line), soft_wrap=True)
 
+    def warn(self, walls: Walls) -> None:
+        """Says before students' code runs that nothing will hold it, if so."""
+        if text := warning(walls):
+            self.out.print(text, style="bold", markup=False, soft_wrap=True)
+
 
 def outcome(result: Result) -> str:
     """One result in a few words, like "12 of 17" or "unreadable: The file is empty."."""
@@ -56,16 +66,14 @@ def outcome(result: Result) -> str:
 
 
 def grades_table(results: Sequence[Result]) -> Table:
-    """Student, points per exercise, total, status and reason of each result of one assignment."""
+    """Student, points per exercise, total and status of each result of one assignment."""
     columns = {verdict.exercise: verdict.points for r in results for verdict in r.exercises}
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("student", no_wrap=True)
+    table = Table(box=SIMPLE, pad_edge=False, padding=0)
+    table.add_column("student", overflow="fold")
     for exercise, points in columns.items():
-        head = f"{exercise.replace('_', ' ')} ({points})"
-        table.add_column(head, justify="right", max_width=6, overflow="fold")
+        table.add_column(_head(exercise, points), justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
-    table.add_column("reason", min_width=12)
     for result in results:
         scores = {verdict.exercise: str(verdict.score) for verdict in result.exercises}
         total = "" if result.score is None else f"{result.score}/{result.max_score}"
@@ -73,27 +81,85 @@ def grades_table(results: Sequence[Result]) -> Table:
             scores = {}
         row = (result.student, *(scores.get(name, "") for name in columns), total, result.status)
         # Text, never str: a student's name may hold what rich takes for markup
-        table.add_row(*(Text(value) for value in (*row, _reason(result))))
+        table.add_row(*map(Text, row))
     return table
 
 
-def _reason(result: Result) -> str:
-    if result.reason:
-        return result.reason
-    odd: dict[str, list[str]] = {}
-    for verdict in result.exercises:
-        if verdict.status not in ("passed", "failed", "partial"):
-            odd.setdefault(verdict.status.replace("_", " "), []).append(verdict.exercise)
-    return "; ".join(f"{status}: {', '.join(names)}" for status, names in odd.items())
+def _head(exercise: str, points: int) -> str:
+    """A column's head, a word a line, so that all columns fit into 80 characters."""
+    words = exercise.replace("microbatch", "micro-_batch").split("_")
+    return "\n".join([*words, f"({points})"])
 
 
 def summary(results: Sequence[Result], n_new: int) -> str:
-    """One line, like "graded 9, unreadable 1; 10 new, 0 unchanged.", and each refusal's reason."""
+    """One line, like "graded 9, unreadable 1; 10 new, 0 unchanged.", and why points were lost."""
     counts = Counter(result.status for result in results)
     parts = ", ".join(f"{status} {n}" for status, n in sorted(counts.items()))
     lines = [f"{parts}; {n_new} new, {len(results) - n_new} unchanged."]
-    refused = [result for result in results if result.status != GRADED]
-    lines += [f"  {result.student}: {result.status}: {result.reason}" for result in refused]
-    open_walls = sorted({r.run["walls"] for r in results if r.run["walls"].startswith(NOT_WALLED)})
-    lines += [f"Students' code ran with all your rights ({walls})." for walls in open_walls]
-    return "\n".join(lines)
+    for result in results:
+        why = lost_points(result)
+        if result.status != GRADED:
+            lines.append(f"  {result.student}: {result.status}: {why}")
+        elif why:
+            lines.append(f"  {result.student}: {why}")
+    return "\n".join([*lines, *filter(None, [open_walls(results)])])
+
+
+def open_walls(results: Sequence[Result]) -> str:
+    """A sentence on results whose code ran without walls, "" where there are none."""
+    notes = sorted({r.run["walls"] for r in results if r.run["walls"].startswith(NOT_WALLED)})
+    return (
+        f"Students' code ran with all your rights ({'; '.join(notes)}). {way_to_walls()}"
+        if notes
+        else ""
+    )
+
+
+def by_hand(assignment: str) -> str:
+    """A sentence on the written answers of an assignment, "" where there are none."""
+    unit = unit_of_assignment(assignment)
+    points, notes = manual_points(unit), rubric(unit)
+    if not points:
+        return ""
+    where = f": the rubric is in {notes}" if notes else ""
+    return (
+        f"{points:g} points of {assignment} are for written answers, graded by hand{where}"
+        " (manual_max in grades.csv)."
+    )
+
+
+def earlier(recorded: Iterable[Result], results: Sequence[Result]) -> str:
+    """A sentence on what is recorded besides these results, "" where there is nothing."""
+    now = {(result.assignment, result.student) for result in results}
+    others = [r.student for r in recorded if (r.assignment, r.student) not in now]
+    if not others:
+        return ""
+    plural = "result" if len(others) == 1 else "results"
+    return (
+        f"grades.csv also holds {len(others)} earlier {plural} ({some_of(others)}), not in this"
+        " folder; to drop them, delete their files in results/ and grade again."
+    )
+
+
+def warning(walls: Walls) -> str:
+    """What to know before students' code runs, "" where it runs behind walls."""
+    if walls.rung != NOT_WALLED:
+        return ""
+    return (
+        f"Warning: students' code is about to run with all your rights ({walls.rung}:"
+        f" {walls.note}). {way_to_walls()}"
+    )
+
+
+def way_to_walls() -> str:
+    """How to get walls on this machine, in one sentence."""
+    if sys.platform != "linux":
+        return "Walls need Linux with bubblewrap: grade there, or in a virtual machine."
+    if which("bwrap"):
+        return "bubblewrap is installed but cannot start here; user namespaces may be forbidden."
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    tools = {"apt-get": "install -y", "dnf": "install -y", "pacman": "-S", "zypper": "install"}
+    found = next((f"{tool} {how}" for tool, how in tools.items() if which(tool)), None)
+    if found is None:
+        return "Install bubblewrap to have walls."
+    return f"For walls: {sudo}{found} bubblewrap"

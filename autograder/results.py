@@ -20,9 +20,30 @@ from autograder.errors import Failure
 from autograder.judge import GroupVerdict, Verdict
 
 GRADED, UNREADABLE, INFRASTRUCTURE = "graded", "unreadable", "infrastructure"
-GRADES_HEADER = ("assignment", "student_id", "score", "max_score", "status", "reason")
+GRADES_HEADER = (
+    "assignment",
+    "student_id",
+    "score",
+    "max_score",
+    "manual_max",
+    "status",
+    "reason",
+)
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+_SYNTAX = re.compile(r"\b(Syntax|Indentation|Tab)Error\b")
+_TOO_MANY = re.compile(r"BlockingIOError|more processes")
+# In the words of the person who grades; every other diagnosis is a wrong answer.
+_WHY = {
+    "unwritten": "not written",
+    "missing": "not defined",
+    "withheld": "calls the course's own version",
+    "raised": "raises an error",
+    "not_plain": "returns no plain data",
+    "timeout": "too slow",
+    "out_of_memory": "too much memory",
+    "crashed": "ended its process",
+}
 _VERSIONS_OF = ("numpy", "msgpack", "torch")
 
 
@@ -97,6 +118,25 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
+def ensure_writable(*folders: Path) -> None:
+    """Nothing if files can be made in all these folders, made or not yet; else ValueError."""
+    for folder in folders:
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        probe = folder / f".writable.{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+            for made in missing:
+                made.rmdir()
+        except OSError as error:
+            file = next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), "")
+            remedy = f"({file} is a file); remove it or" if file else f"({error.strerror});"
+            raise ValueError(
+                f"{folder} cannot be written {remedy} name another folder with --out."
+            ) from None
+
+
 def all_results(out: Path) -> Iterator[Result]:
     """Every recorded result, by assignment and student; ResultError for a file that is none."""
     for path in sorted((out / "results").glob("*/*.json")):
@@ -108,6 +148,33 @@ def all_results(out: Path) -> Iterator[Result]:
         yield result
 
 
+def lost_points(result: Result) -> str:
+    """Why points were lost, like "too slow: bubble; wrong: gpipe"; the reason if not graded."""
+    if result.score is None:
+        return result.reason
+    found: dict[str, dict[str, None]] = {}
+    for verdict in result.exercises:
+        for group in verdict.groups:
+            if group.diagnosis:
+                why = _why(group, verdict.exercise, result)
+                found.setdefault(why, {})[verdict.exercise] = None
+    return "; ".join(f"{why}: {', '.join(exercises)}" for why, exercises in sorted(found.items()))
+
+
+def _why(group: GroupVerdict, exercise: str, result: Result) -> str:
+    why = _WHY.get(group.diagnosis, "wrong")
+    if group.diagnosis == "raised" and _TOO_MANY.search(group.message):
+        return "too many processes"
+    if group.diagnosis != "missing":
+        return why
+    cell = re.compile(rf"\b{re.escape(exercise)}\b")
+    errors = [group.message, *(text for text in result.cell_errors if cell.search(text))]
+    if any(_SYNTAX.search(text) for text in errors):
+        return "syntax error"
+    gone = any("missing" in note and cell.search(note) for note in result.notes)
+    return "cell missing" if gone else why
+
+
 def write_grades(out: Path) -> Path:
     """Writes `grades.csv` from all results; what was not graded has an empty score."""
     lines = io.StringIO()
@@ -115,8 +182,9 @@ def write_grades(out: Path) -> Path:
     writer.writerow(GRADES_HEADER)
     for result in all_results(out):
         score = "" if result.score is None else result.score
-        row = (result.assignment, result.student, score, result.max_score, result.status)
-        writer.writerow([_harmless(value) for value in (*row, result.reason)])
+        row = (result.assignment, result.student, score, result.max_score)
+        more = (f"{result.manual_points:g}", result.status, lost_points(result))
+        writer.writerow([_harmless(value) for value in (*row, *more)])
     path = out / "grades.csv"
     write_whole(path, lines.getvalue())
     return path
@@ -131,7 +199,12 @@ def _harmless(value: object) -> str:
 def fingerprint(root: Path, notebook: Path) -> str:
     """A hash of all that decides a verdict besides the submission: our code, notebook, versions."""
     digest = hashlib.sha256()
-    sources = [*(root / "autograder").rglob("*.py"), *(root / "mpedu").rglob("*.py"), notebook]
+    sources = [
+        *(root / "autograder").rglob("*.py"),
+        *(root / "autograder").glob("*.html"),
+        *(root / "mpedu").rglob("*.py"),
+        notebook,
+    ]
     for path in sorted(sources):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(root)} {content}\n".encode())

@@ -16,6 +16,8 @@ from typing import IO, NamedTuple
 
 READY_LIMIT_S = 120.0  # it answers after about 5 s; a cold, busy machine takes far longer
 STOP_LIMIT_S = 15.0
+# JupyterLab's box "would you like to get news" would cover the first page.
+SETTINGS = Path(__file__).resolve().with_name("jupyter")
 
 
 class LabError(Exception):
@@ -54,13 +56,18 @@ def serving(
     options += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder}", "--no-browser"]
     if os.geteuid() == 0:
         options.append("--allow-root")
+    more_settings = filter(None, [str(SETTINGS), environment.get("JUPYTER_CONFIG_PATH")])
+    variables = {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(more_settings),
+        # Here and not among the options, which every user of the machine can read.
+        "JUPYTER_TOKEN": token,
+    }
     process = subprocess.Popen(
         [sys.executable, "-c", "from autograder.server import serve; serve()", *options],
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
-        # In the environment and not among the options, which every user of the machine can read.
-        env={**environment, "JUPYTER_TOKEN": token},
+        env={**environment, **variables},
         start_new_session=True,  # Ctrl-C is ours: JupyterLab would ask whether it is meant
     )
     try:

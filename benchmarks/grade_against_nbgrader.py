@@ -24,7 +24,7 @@ from autograder.cells import read_notebook
 from autograder.classroom import Settings, grade_class
 from autograder.demo import build_class
 from autograder.grader import ROOT, Grader, source_notebook, unit_of_assignment
-from autograder.release import nbgrader_config
+from autograder.release import nbgrader_config, nbgrader_folder
 from autograder.results import Result
 from autograder.sandbox import build_runtime
 from autograder.sandbox.remote import RemoteSubject
@@ -83,7 +83,10 @@ def run_ours(course: Path, jobs: int) -> None:
 
 def prepare_stock(course: Path) -> None:
     """The course as nbgrader wants it; not part of its time."""
-    (course / "nbgrader_config.py").write_text(nbgrader_config(course))
+    home = nbgrader_folder(course)
+    home.mkdir()
+    (home / "nbgrader_config.py").write_text(nbgrader_config(course))
+    (course / "submitted").rename(home / "submitted")
     run_nbgrader(course, "generate_assignment")
 
 
@@ -96,7 +99,7 @@ def run_nbgrader(course: Path, command: str) -> None:
     """Runs one nbgrader command in the course's folder, quietly."""
     quiet = subprocess.DEVNULL
     arguments = [str(NBGRADER), command, ASSIGNMENT]
-    subprocess.run(arguments, check=True, cwd=course, stdout=quiet, stderr=quiet)
+    subprocess.run(arguments, check=True, cwd=nbgrader_folder(course), stdout=quiet, stderr=quiet)
 
 
 class Clock:
@@ -132,7 +135,7 @@ def print_parts(course: Path) -> None:
     """Where our time goes, one submission at a time in this process."""
     clock = Clock()
     unit = unit_of_assignment(ASSIGNMENT)
-    entries = find_submissions(course / "submitted", [ASSIGNMENT])
+    entries = find_submissions(nbgrader_folder(course) / "submitted", [ASSIGNMENT]).entries
     with ExitStack() as stack:
         for owner, method, name in (
             (RemoteSubject, "__init__", "fork of the process"),

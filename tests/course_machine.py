@@ -31,8 +31,10 @@ case "$*" in
     "-c import pip") exit 0 ;;
     "-m pip "*)
         echo "$*" >>"$FAKE/calls"; env >"$FAKE/environment"
+        for source; do :; done; mkdir -p "$source/mpedu.egg-info"
         case ${{FAKE_PIP:-works}} in
             fails) echo "ERROR: No matching distribution found for torch==2.13.0"; exit 1 ;;
+            conflict) cat "$FAKE/conflict"; exit 1 ;;
             offline) echo "WARNING: broken by 'NewConnectionError(...)'"; exit 1 ;;
             hangs) sleep 97 & echo $! >"$FAKE/sleeper"; wait ;;
             slow) sleep 1 ;;

@@ -1,6 +1,5 @@
 """The script `course` on machines that lack things: driven for real, with stand-ins for Python."""
 
-import json
 import os
 import shutil
 import tempfile
@@ -32,6 +31,24 @@ def test_help_lists_every_command_and_makes_nothing(bare: Machine, args: tuple[s
     for name in ("lab", "test", "grade", "release", "demo", "check"):
         assert f"\n  {name} " in run.stdout
     assert bare.files() == before
+
+
+@pytest.mark.parametrize("args", [("grade", "--help"), ("lab", "--port", "1", "-h")])
+def test_help_of_a_command_makes_nothing(bare: Machine, args: tuple[str, ...]) -> None:
+    before = bare.files()
+    run = bare.run(*args)
+    assert run.returncode == 0 and run.stderr == ""
+    first, last = run.stdout.splitlines()
+    assert first.startswith(f"./course {args[0]}: ") and "--help says more" in last
+    assert bare.files() == before
+
+
+def test_help_of_a_stale_environment_changes_nothing(machine: Machine) -> None:
+    machine.run("test")
+    made = machine.calls()
+    run = machine.run("test", "--help", COURSE_TORCH="torch>=2.14")
+    assert run.returncode == 0 and run.stdout.startswith("./course test: ")
+    assert machine.calls() == made
 
 
 def test_unknown_command_is_refused_in_one_sentence(bare: Machine) -> None:
@@ -122,13 +139,6 @@ def test_script_runs_in_every_plain_shell(machine: Machine, shell: str) -> None:
     assert run.returncode == 7 and len(machine.calls()) == 2, run.stderr
 
 
-def test_news_box_of_jupyterlab_is_switched_off(machine: Machine) -> None:
-    machine.run("test")
-    settings = machine.venv / "share/jupyter/lab/settings/overrides.json"
-    box = json.loads(settings.read_text())["@jupyterlab/apputils-extension:notification"]
-    assert box["fetchNews"] == "false"
-
-
 def test_chosen_torch_is_remembered(machine: Machine) -> None:
     machine.run("test", COURSE_TORCH="torch>=2.14")
     machine.run("test")
@@ -204,3 +214,4 @@ def test_check_runs_all_three_tools_and_names_the_failed_ones(machine: Machine) 
     assert bad.returncode == 1
     assert bad.stderr.splitlines()[-1] == "course: failed: ruff format --check, ruff check."
     assert machine.run("check").returncode == 0
+    assert machine.run("check", "--help").stdout.startswith("./course check: format, lint")

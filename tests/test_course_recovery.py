@@ -29,6 +29,38 @@ def test_failing_pip_leaves_only_its_log(machine: Machine, how: str, reason: str
     assert machine.files() == before
 
 
+CONFLICT = """Collecting torch==2.5.0
+ERROR: Cannot install mpedu==0.1.0 and torch==2.5.0 because these versions conflict.
+
+The conflict is caused by:
+    The user requested torch==2.5.0
+    mpedu 0.1.0 depends on torch>=2.11
+
+To fix this you could try to:
+1. loosen the range of package versions you've specified
+ERROR: ResolutionImpossible: for help visit a page
+"""
+
+
+def test_torch_that_does_not_fit_is_named_with_pip_s_reason(machine: Machine) -> None:
+    (machine.fake / "conflict").write_text(CONFLICT, encoding="utf-8")
+    before = machine.files()
+    run = machine.run("lab", FAKE_PIP="conflict", COURSE_TORCH="torch==2.5.0")
+    assert "(Cannot install mpedu==0.1.0 and torch==2.5.0 because" in sentence(run)
+    assert "    mpedu 0.1.0 depends on torch>=2.11\n" in run.stderr
+    assert "You chose torch==2.5.0 with COURSE_TORCH" in run.stderr
+    assert "loosen" not in run.stderr and "Collecting" not in run.stderr
+    assert machine.files() == before
+
+
+def test_slip_in_the_name_of_a_torch_comes_with_pip_s_hint(machine: Machine) -> None:
+    slip = "ERROR: Invalid requirement: 'torch=2'\nHint: = is not a valid operator.\n"
+    (machine.fake / "conflict").write_text(slip, encoding="utf-8")
+    run = machine.run("lab", FAKE_PIP="conflict", COURSE_TORCH="torch=2")
+    assert "(Invalid requirement: 'torch=2')" in sentence(run)
+    assert "Hint: = is not a valid operator.\n" in run.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_installation_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
     before = machine.files()

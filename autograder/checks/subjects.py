@@ -43,10 +43,14 @@ class Answered:
 
 
 def same_miss(draw: Draw) -> None:
-    """Miss as in the group before, without whose success the next one means nothing."""
-    diagnosis = draw.groups[-1].diagnosis
+    """Miss as in the group before, without whose success the next one means nothing.
+
+    With the same text, so that it is told once.
+    """
+    label, _, diagnosis = draw.groups[-1]
     if diagnosis:
-        raise Miss(diagnosis)
+        general = f'not tried, because "{label}" was missed.'
+        raise Miss(diagnosis._replace(general=general))
 
 
 # Of these the answers say nothing.

@@ -7,6 +7,7 @@ accidents; what a student makes of it is the judge's side to withstand.
 import io
 import linecache
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable
@@ -67,6 +68,7 @@ class _Notebook:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.process = os.getpid()
+        self.failed: list[tuple[str, str]] = []  # source of a cell, and what stopped it
         self.troubles = Troubles(limits.memory_bytes)
         module = ModuleType("__main__")  # dataclasses and annotations look there
         sys.modules["__main__"] = module
@@ -91,15 +93,30 @@ class _Notebook:
     ) -> tuple[Any, ...]:
         """The reply to call `number`, of the function of that name."""
         if name not in self.names:
-            return ("trouble", number, *Trouble("missing", f"`{name}` is not defined."))
+            message = f"`{name}` is not defined{self.cause(name) or '.'}"
+            return ("trouble", number, *Trouble("missing", message))
         try:
             return ("answer", number, self.names[name](*args, **kwargs))
         except BaseException as error:
-            return ("trouble", number, *self.troubles.explain(name, error))
+            trouble = self.troubles.explain(name, error)
+            if type(error) is NameError and type(error.name) is str:
+                cause = self.cause(error.name)
+                if cause:
+                    message = f"{trouble.message} `{error.name}` is not defined{cause}"
+                    trouble = trouble._replace(message=message)
+            return ("trouble", number, *trouble)
+
+    def cause(self, name: str) -> str:
+        """Why no cell defined that name, as the end of a sentence; "" where no cell tried to."""
+        word = re.escape(name)
+        defines = re.compile(
+            rf"^[ \t]*(?:(?:def|class)[ \t]+{word}\b|{word}[ \t]*=(?!=))", re.MULTILINE
+        )
+        stops = [stop for source, stop in self.failed if defines.search(source)]
+        return f", because its cell stopped with an error: {stops[-1]}" if stops else ""
 
     def run_cells(self, cells: list[tuple[str, str]]) -> list[str]:
         """Runs the cells in order; one sentence for each that did not come to its end."""
-        errors = []
         for cell_id, source in cells:
             file_name = f"<{cell_id} {len(self.troubles.cells)}>"
             self.troubles.cells[file_name] = cell_id
@@ -109,7 +126,8 @@ class _Notebook:
                 with time_limit(self.limits.cell_s):
                     exec(compile(source, file_name, "exec", dont_inherit=True), self.names)
             except TooLong:
-                errors.append(f"{cell_id}: takes longer than {self.limits.cell_s:g} s, stopped.")
+                limit_s = self.limits.cell_s
+                self.failed.append((source, f"ran for over {limit_s:g} s ({cell_id})."))
             except BaseException as error:
-                errors.append(self.troubles.describe(error, cell_id)[0])
-        return errors[:_MOST_ERRORS]
+                self.failed.append((source, self.troubles.describe(error, cell_id)[0]))
+        return [stop for _, stop in self.failed[:_MOST_ERRORS]]

@@ -3,7 +3,9 @@
 Runs on both sides of the wall: in a notebook and in the student's process.
 """
 
+import errno
 import sys
+import traceback
 from typing import NamedTuple
 
 from autograder.worker.plain import NotPlain, name_of
@@ -74,9 +76,26 @@ def _text(error: BaseException) -> str:
     try:
         if type(error) in _UNREADABLE and isinstance(error, SyntaxError):
             return _cleaned(error.msg)  # without the place, which `_describe` tells
-        return _cleaned(str(error))
+        return _of_a_limit(error) or _cleaned(str(error))
     except BaseException:
         return "its text cannot be shown"
+
+
+def _of_a_limit(error: BaseException) -> str:
+    """What the code did where only a limit of grading made it fail, "" for other exceptions."""
+    said = str(error)
+    if type(error) is EOFError and said == "EOF when reading a line":
+        return "it calls input(), and there is no keyboard when graded"
+    if type(error) is RuntimeError and said == "can't start new thread":
+        return "it starts more threads than allowed"
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        return "it opens more files than allowed"
+    if isinstance(error, OSError) and error.errno == errno.EAGAIN:
+        # reading from a pipe can give the same, so the line that failed has to be one that forks
+        frames = traceback.extract_tb(sys.exc_info()[2], limit=-1)
+        if any("fork" in (frame.line or "") for frame in frames):
+            return "it starts more processes than allowed"
+    return ""
 
 
 def _cleaned(text: str) -> str:

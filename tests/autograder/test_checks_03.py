@@ -241,3 +241,10 @@ def test_numbers_in_hints_are_true():
     times = [oracle.step_time_s(2, m, 4, 1, 1) for m in (1, 2, 3, 4)]
     assert times == [30, 27, 28, 30] and oracle.best_microbatches(2, 4, 1, 1) == 2
     assert oracle.split_sizes(7, 3) == [3, 2, 2]
+
+
+def test_a_part_that_rests_on_a_missed_one_says_no_more_than_that_it_was_not_tried():
+    subject = LocalSubject(names_of("def gpipe(k, m):\n    return []"), ["gpipe"])
+    first, second = (group.diagnosis for group in run(find_exercise("gpipe"), subject))
+    assert second.text == first.text
+    assert second.general == 'not tried, because "legal schedules" was missed.'

@@ -16,9 +16,11 @@ from autograder.classroom import RecordError, Settings, class_secret, grade_clas
 from autograder.grader import Graded
 from autograder.pool import Lost
 from autograder.results import Result, read_result, result_path
+from autograder.sandbox import Walls
 from autograder.submissions import Entry
 
 A = "03-gpipe"
+BARE = Walls("not walled", "bwrap was not found")
 Run = Callable[..., list[str]]
 
 
@@ -51,6 +53,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             yield entry, answer
 
     monkeypatch.setattr(classroom, "run_tasks", run_tasks)
+    monkeypatch.setattr(classroom, "walls_here", lambda runtime: BARE)
     return answers
 
 
@@ -85,6 +88,22 @@ def test_a_second_run_grades_only_what_is_new_or_changed(tmp_path: Path, graded_
     more = Entry("s3", A, tmp_path / "class" / "absent.ipynb")
     assert graded_now([*of, more]) == ["s3", "s1"]
     assert graded_now([*of, more]) == []
+
+
+def test_what_code_runs_behind_is_told_before_any_runs_and_only_then(tmp_path: Path) -> None:
+    of = entries(tmp_path / "class", 1)
+    seen: list[object] = []
+
+    def run() -> list[object]:
+        seen.clear()
+        settings = Settings(tmp_path / "out", b"s" * 32)
+        grade_class(of, settings, lambda result, _: seen.append(result.student), seen.append)
+        return seen
+
+    assert run() == [BARE, "s0"]
+    assert run() == []
+    of[0].path.unlink()
+    assert run() == ["s0"]  # unreadable: no code runs
 
 
 @pytest.mark.parametrize("changed", [{"secret": b"t" * 32}, {"round_number": 1}, {"force": True}])
@@ -161,6 +180,15 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_is_recorded(
         graded_now(of)
     assert [recorded(tmp_path, name).score for name in ("s0", "s1")] == [3, 3]
     assert not result_path(tmp_path / "out", A, "s3").exists()
+
+
+def test_what_stands_in_the_way_of_a_result_is_named_without_talk_of_room(
+    tmp_path: Path, graded_now: Run
+) -> None:
+    (tmp_path / "out" / "results").mkdir(parents=True)
+    (tmp_path / "out" / "results" / A).touch()
+    with pytest.raises(RecordError, match=rf"results/{A} cannot be written .*: clear the way"):
+        graded_now(entries(tmp_path / "class", 1))
 
 
 def test_a_really_full_disk_leaves_only_whole_files(tmp_path: Path, graded_now: Run) -> None:

@@ -46,7 +46,33 @@ def test_the_page_tells_points_status_evidence_and_message() -> None:
     text = words(made.result(score=0, exercises=[failed]))
     assert "0 of 3 points" in text
     assert "Not right yet: 0 of 3 points Stage 2 never runs F1..F7." in text
-    assert f"Evidence: data, {EVIDENCE['data']}." in text
+
+
+def test_evidence_is_told_once_and_by_exercise_only_where_it_differs() -> None:
+    one = made.verdict()
+    same = words(made.result(exercises=[one, one]))
+    assert same.count("Evidence") == 1
+    assert f"Evidence: data, {EVIDENCE['data']}." in same
+    other = one._replace(title="Its speed", evidence="observed")
+    mixed = words(made.result(exercises=[one, other]))
+    assert f"Evidence for {one.title}: data" in mixed
+    assert "Evidence for Its speed: observed" in mixed
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    page = render(made.result(exercises=[made.verdict("failed", "`f<1>(2)` and a ` alone", 0)]))
+    assert "<code>f&lt;1&gt;(2)</code> and a ` alone" in page
+
+
+def test_a_part_that_was_not_tried_says_so() -> None:
+    first = made.verdict("failed", "m", 0).groups[0]
+    second = first._replace(label="speed")
+    verdict = made.verdict("failed", "m", 0)._replace(groups=[first, second])
+    told = words(made.result(exercises=[verdict]))
+    assert 'speed: 0 of 3, not tried, because "legal order" was missed' in told
+    assert told.count("not tried") == 1
+    tried = verdict._replace(groups=[first, second._replace(message="another")])
+    assert "not tried" not in words(made.result(exercises=[tried]))
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -76,6 +102,7 @@ def test_an_unreadable_file_is_no_zero() -> None:
     text = words(made.refused())
     assert "Not graded. Why The file is empty. This is not a zero" in text
     assert "points" not in text
+    assert render(made.refused()._replace(manual_points=4.0)) == render(made.refused())
 
 
 def test_a_defect_of_the_grader_is_not_told_as_the_students() -> None:
@@ -86,10 +113,10 @@ def test_a_defect_of_the_grader_is_not_told_as_the_students() -> None:
 
 def test_errors_repairs_and_written_points_are_told_where_there_are_any() -> None:
     plain = words(made.result())
-    assert not re.search("stopped with an error|repaired|Written answers", plain)
+    assert not re.search("stopped with an error|differs|Written answers", plain)
     full = words(made.result(cell_errors=["a: NameError"], notes=["b"], manual_points=4.0))
     assert "Cells of the notebook that stopped with an error" in full
-    assert "What was repaired in the notebook b" in full
+    assert "What differs from the notebook given out b" in full
     assert "Written answers are read by a person; their 4 points" in full
 
 

@@ -78,7 +78,7 @@ def test_an_error_in_a_cell_is_told_and_passed_over(grader: Grader, tmp_path: Pa
     graded = grader.grade(submitted(tmp_path, cells))
     assert [verdict.status for verdict in graded.exercises] == ["passed"]
     (error,) = graded.cell_errors
-    assert error.startswith("ZeroDivisionError: division by zero (your cell 7")
+    assert error.startswith("ZeroDivisionError: division by zero (cell 7 from the top")
 
 
 def test_what_cannot_be_read_has_a_reason_and_no_verdict(grader: Grader, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def test_cells_are_our_set_up_then_solutions_and_own_code_in_notebook_order() ->
     read = spliced([cells[5], own, *cells[:5]])
     assert [name for name, _ in read.cells] == [
         "set-up",
-        "solution-half",
-        "your cell 2",
-        "solution-double",
+        "your cell for half",
+        "cell 2 from the top",
+        "your cell for double",
     ]
     assert read.cells[0][1].strip() == "import math"
     assert "everything_else" not in str(read.cells)
@@ -39,7 +39,7 @@ def test_a_solution_is_known_by_its_id_or_else_by_its_grade_id(lost: str) -> Non
     for cell in cells:
         del cell[lost]
     names = [name for name, _ in spliced(cells).cells]
-    assert names[-2:] == ["solution-double", "solution-half"]
+    assert names[-2:] == ["your cell for double", "your cell for half"]
 
 
 def test_a_notebook_stripped_of_ids_and_metadata_still_runs_its_code() -> None:
@@ -47,6 +47,10 @@ def test_a_notebook_stripped_of_ids_and_metadata_still_runs_its_code() -> None:
     read = spliced(cells)
     assert "def double" in str(read.cells)
     assert "that only shows something" not in str(read.cells)
+    assert read.notes == [
+        "What the cells given out for double, half define stands in other cells;"
+        " it counts all the same."
+    ]
 
 
 def test_a_copied_solution_runs_in_order_and_a_deleted_one_is_noted() -> None:
@@ -54,36 +58,48 @@ def test_a_copied_solution_runs_in_order_and_a_deleted_one_is_noted() -> None:
     read = spliced([*cells[:3], {**cells[2], "id": "a-copy", "source": "double = len"}])
     assert read.cells[-1][1].strip() == "double = len"
     assert [note.split(";")[0] for note in read.notes] == [
-        "solution-double is there 2 times",
-        "solution-half is missing",
+        "The cell for double is there 2 times",
+        "The cell for half is missing",
     ]
+    assert read.notes[1].endswith("no other cell defines `half`.")
+
+
+def test_a_notebook_as_given_out_gets_no_note() -> None:
+    assert spliced(toy.cells()).notes == []
+
+
+def test_a_deleted_set_up_cell_is_noted_and_ours_run() -> None:
+    cells = toy.cells()
+    read = spliced([cells[0], *cells[2:]])
+    assert read.cells[0] == ("set-up", "import math")
+    assert read.notes == ["The set-up cell is missing; the one given out was run in its place."]
 
 
 def test_a_solution_turned_into_text_is_run_as_code() -> None:
     cells = toy.cells()
     cells[2] = toy.cell("markdown", "solution-double", "double = 2")
     read = spliced(cells)
-    assert ("solution-double", "double = 2") in read.cells
+    assert ("your cell for double", "double = 2") in read.cells
     assert "markdown cell" in read.notes[0]
 
 
 @pytest.mark.parametrize(
     ("cell_id", "source", "noted"),
     [
-        ("setup", "import math\nimport itertools", True),
-        ("demo", "def helper():\n    return 1", True),
-        ("demo", "show(double, 22, 'another number')", False),
-        ("demo", "def broken(:", False),
-        ("setup", "import math\n", False),
+        ("setup", "import math\nimport itertools", "The set-up cell"),
+        ("demo", "def helper():\n    return 1", "Cell 5 from the top"),
+        ("demo", "show(double, 22, 'another number')", ""),
+        ("demo", "def broken(:", ""),
+        ("setup", "import math\n", ""),
     ],
 )
 def test_names_added_to_a_cell_of_ours_are_noted_as_not_run(
-    cell_id: str, source: str, noted: bool
+    cell_id: str, source: str, noted: str
 ) -> None:
     cells = toy.cells()
     next(cell for cell in cells if cell["id"] == cell_id)["source"] = source
     read = spliced(cells)
-    assert [note.split(",")[0] for note in read.notes] == ([cell_id] if noted else [])
+    assert [note.split(",")[0] for note in read.notes] == ([noted] if noted else [])
     assert source.strip() == "import math" or source not in str(read.cells)
 
 
@@ -107,7 +123,7 @@ def test_ids_of_any_type_and_metadata_of_any_shape_are_survived() -> None:
     cells[0] |= {"id": 7, "metadata": []}
     cells[4]["metadata"] = {"nbgrader": "yes", "tags": 5}
     cells.append(toy.cell("code", "odd", "x = 1", nbgrader={"grade_id": ["a"]}))
-    assert spliced(cells).cells[-1][0] == "your cell 7"
+    assert spliced(cells).cells[-1][0] == "cell 7 from the top"
 
 
 def test_a_plain_file_is_read(tmp_path: Path) -> None:
@@ -116,7 +132,7 @@ def test_a_plain_file_is_read(tmp_path: Path) -> None:
     assert isinstance(ingest(path, MASTER), Submission)
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "absent", "large", "damaged"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "absent", "large", "damaged", "pdf"])
 def test_every_other_file_is_refused_without_waiting(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a.ipynb"
     target = tmp_path / "secret.ipynb"
@@ -124,10 +140,11 @@ def test_every_other_file_is_refused_without_waiting(tmp_path: Path, kind: str) 
     make = {
         "link": lambda: path.symlink_to(target),
         "pipe": lambda: os.mkfifo(path),
-        "folder": path.mkdir,
+        "folder": lambda: (path / "essay.pdf").mkdir(parents=True),
         "absent": lambda: None,
         "large": lambda: path.write_bytes(b" " * (MAX_NOTEBOOK_BYTES + 1)),
         "damaged": lambda: path.write_bytes(toy.notebook()[:-20]),
+        "pdf": lambda: path.write_bytes(b"%PDF-1.7 and so on"),
     }
     make[kind]()
     read = ingest(path, MASTER)
@@ -135,10 +152,11 @@ def test_every_other_file_is_refused_without_waiting(tmp_path: Path, kind: str) 
     said = {
         "link": "is a link",
         "pipe": "pipe or device",
-        "folder": "folder",
+        "folder": "is a folder (in it: essay.pdf)",
         "absent": "No such file",
         "large": "20 MB",
         "damaged": "not JSON",
+        "pdf": "is a PDF",
     }
     assert said[kind] in read.reason
 

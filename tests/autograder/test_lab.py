@@ -1,7 +1,6 @@
 """The lab command: a student's notebooks are safe, and the server never outlives it."""
 
 import argparse
-import http.client
 import json
 import os
 import signal
@@ -11,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from autograder import lab, server
@@ -108,10 +106,52 @@ def test_notebooks_are_placed_in_order_and_said_when_put_beside(
     assert placed == [tmp_path / "03-toy/03-toy.ipynb", tmp_path / "04-toy/04-toy.ipynb"]
     placed[1].write_text("mine", encoding="utf-8")
     lab.place_notebooks(sources, lambda source: source.stem + " changed", tmp_path)
-    assert capsys.readouterr().out == (
+    first, *advice = capsys.readouterr().out.splitlines()
+    assert first == (
         f"04-toy.ipynb holds work of yours, so its new version is {tmp_path}/04-toy/"
-        "04-toy.new.ipynb\n"
+        "04-toy.new.ipynb"
     )
+    assert "Hand in one file called 04-toy.ipynb" in advice[0]
+
+
+def test_sources_are_the_notebooks_named_like_their_folder(tmp_path: Path) -> None:
+    names = ["04-b/04-b.ipynb", "03-a/03-a.ipynb", "03-a/03-a.new.ipynb", "03-a/04-b.ipynb"]
+    for name in [*names, "instructor-notes/03-a.ipynb"]:
+        path = tmp_path / "notebooks" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found = [str(path.relative_to(tmp_path)) for path in lab.source_notebooks(tmp_path)]
+    assert found == ["notebooks/03-a/03-a.ipynb", "notebooks/04-b/04-b.ipynb"]
+
+
+@pytest.mark.parametrize("folder", [".", "notebooks", "notebooks/03-gpipe/deeper", "mpedu"])
+def test_folder_of_the_course_itself_is_refused_before_anything_is_made(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = argparse.Namespace(check=False, folder=lab.ROOT / folder, port=None, no_browser=True)
+    assert lab.run(args) == 2
+    assert "belongs to the course itself; name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["work", "build/try", "notebooks-of-mine", "../elsewhere"])
+def test_other_folders_are_accepted(tmp_path: Path, folder: str) -> None:
+    lab.refuse_course_folder(tmp_path / "course" / folder, tmp_path / "course")
+
+
+def test_link_into_the_course_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(lab.ROOT / "notebooks")
+    with pytest.raises(LabError, match="belongs to the course itself"):
+        lab.refuse_course_folder(tmp_path / "link", lab.ROOT)
+
+
+def test_tracked_folders_are_all_known_as_the_course_s() -> None:
+    if not (lab.ROOT / ".git").exists():
+        pytest.skip("needs a git checkout")
+    listing = subprocess.run(
+        ["git", "ls-files"], cwd=lab.ROOT, capture_output=True, text=True, check=True
+    )
+    tracked = {line.split("/")[0] for line in listing.stdout.splitlines() if "/" in line}
+    assert tracked | {".git"} == set(lab.COURSE_FOLDERS)
 
 
 def test_checkout_without_notebooks_is_said(tmp_path: Path) -> None:
@@ -121,7 +161,7 @@ def test_checkout_without_notebooks_is_said(tmp_path: Path) -> None:
 
 def test_folder_that_cannot_be_written_names_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(LabError, match=r"cannot write .*; name another folder with --folder"):
+    with pytest.raises(LabError, match=r"cannot write .*/file \(.*\); name another folder"):
         lab.lab([Path("03-toy.ipynb")], str, tmp_path / "file", None, browse=False)
 
 
@@ -184,6 +224,35 @@ def test_check_serves_runs_and_leaves_nothing(
     assert said.err == "" and not list(tmp_path.glob("mpedu-*"))
 
 
+def test_stopped_check_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    waits = notebook(setup="import pathlib, time; pathlib.Path('here').touch(); time.sleep(99)")
+    program = (
+        "import argparse; from autograder import lab, release\n"
+        f"release.student_notebook = lambda source: {waits!r}\n"
+        "raise SystemExit(lab.run(argparse.Namespace(check=True)))"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        limit = time.monotonic() + 60
+        while not list(tmp_path.glob("mpedu-*/work/*/here")) and time.monotonic() < limit:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            said = process.communicate(timeout=30)[1]
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert said == "Stopped; nothing is left running.\n"
+    assert not list(tmp_path.glob("mpedu-*"))
+    lab.expect_no_process(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -211,56 +280,3 @@ def test_left_processes_are_ended_and_named(
     with subprocess.Popen(command) as left, pytest.raises(LabError, match=f"left: .{left.pid}"):
         lab.expect_no_process(str(tmp_path))
     assert left.returncode == -signal.SIGKILL
-
-
-def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with (
-        log.open("w") as file,
-        pytest.raises(LabError, match=r"JupyterLab ended at once \(.*No such directory.*\)"),
-        server.serving(tmp_path / "missing", server.choose_port(None), file, os.environ),
-    ):
-        pytest.fail("it must not answer")
-
-
-def test_server_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "STOP_LIMIT_S", 0.1)
-    with subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, start_new_session=True) as deaf:
-        server._stop(deaf)
-    assert deaf.returncode == -signal.SIGKILL
-
-
-def status(port: int, token: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("GET", "/api/status", headers={"Authorization": f"token {token}"})
-    answer = connection.getresponse().status
-    connection.close()
-    return answer
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
-def test_server_ends_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
-    port = server.choose_port(None)
-    program = (
-        "import pathlib, sys; from autograder.lab import lab; work = pathlib.Path(sys.argv[1]); "
-        f"lab([pathlib.Path('{NAME}.ipynb')], lambda source: '{{}}', work, {port}, True)"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "work")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(4)]
-        assert lines[1] == f"Open first: {NAME}/{NAME}.ipynb"
-        address, token = lines[2].split("?token=")
-        assert address == f"http://127.0.0.1:{port}/lab/tree/{NAME}/{NAME}.ipynb"
-        assert (status(port, token), status(port, "wrong")) == (200, 403)
-        [child] = psutil.Process(process.pid).children()
-        assert token not in " ".join(child.cmdline())
-        process.send_signal(number)
-        last = process.communicate(timeout=30)[0]
-    if number is not signal.SIGKILL:
-        assert process.returncode == 0
-        assert last == f"JupyterLab has stopped. Your notebooks are in {tmp_path}/work.\n"
-    limit = time.monotonic() + 10
-    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < limit, "the server outlived the command"
-        time.sleep(0.05)

@@ -17,6 +17,8 @@ from autograder.demo import build_class
 from autograder.errors import Failure
 from autograder.results import Result
 
+STOPPED = "stopped; what is recorded stays, and the same command grades the rest."
+
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str]) -> SimpleNamespace:
@@ -52,9 +54,17 @@ def test_every_help_shows_an_example(command: str, capsys: pytest.CaptureFixture
         (["grade", "absent"], "absent is not a folder"),
         (["grade", "nobody"], "There is no submission for 03-gpipe"),
         (["grade", "nobody", "--jobs", "0"], "give 1 or more"),
-        (["release", "99"], "no unit '99'; known: 03"),
+        (["release", "99"], "no assignment '99'; known: 03-gpipe"),
         (["tidy", "absent.ipynb"], "absent.ipynb: No such file"),
-        (["tidy", "empty.ipynb"], "The file is empty"),
+        (
+            ["tidy", "empty.ipynb"],
+            "course tidy: empty.ipynb cannot be tidied: The file is empty.\n",
+        ),
+        (["grade", "nobody", "--round", "-1"], "-1 is no round; give a whole number from 0 on"),
+        (["grade", "nobody", "--frob"], "usage: ./course grade"),
+        (["grade", "nobody", "--frob"], "course grade: --frob is not known"),
+        (["grade", "class", "--out", "a.txt"], "a.txt is a file); remove it or name another"),
+        (["demo", "--out", "a.txt"], "a.txt is a file); remove it or name another"),
         ([], "required"),
     ],
 )
@@ -68,6 +78,9 @@ def test_a_misuse_is_one_sentence_and_no_traceback(
     monkeypatch.chdir(tmp_path)
     Path("empty.ipynb").touch()
     Path("nobody").mkdir()
+    Path("class").mkdir()
+    Path("class/amy.ipynb").touch()
+    Path("a.txt").touch()
     try:
         status: object = main(arguments)
     except SystemExit as ended:  # argparse's own way
@@ -84,6 +97,29 @@ def test_tidy_rewrites_and_check_only_tells(tmp_path: Path, said: SimpleNamespac
     assert said.by("tidy", path, "--check") == (1, f"{path} is not tidy\n", "")
     assert said.by("tidy", path) == (0, f"{path} was rewritten\n", "")
     assert said.by("tidy", path, "--check") == (0, "", "")
+
+
+def test_tidy_without_a_file_looks_at_all_notebooks_of_the_course(
+    tmp_path: Path, said: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autograder.lab.ROOT", tmp_path)
+    path = tmp_path / "notebooks" / "03-a" / "03-a.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(toy.notebook())
+    assert said.by("tidy", "--check") == (1, f"{path} is not tidy\n", "")
+
+
+@pytest.mark.parametrize("form", ["03", "03-gpipe"])
+def test_a_unit_may_be_named_by_number_or_in_full(
+    form: str, unread: Path, tmp_path: Path, said: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[str] = []
+    monkeypatch.setattr(
+        "autograder.release.release", lambda units, *_: named.extend(u.assignment for u in units)
+    )
+    assert said.by("release", form)[0] == 0
+    assert named == ["03-gpipe"]
+    assert said.by("grade", unread, "--assignment", form, "--out", tmp_path / "out")[0] == 0
 
 
 @pytest.fixture
@@ -105,6 +141,11 @@ def test_grade_lists_what_is_unreadable_and_ends_well(
     assert "  [red]amy: unreadable: The file is a link; hand in the notebook itself." in out
     _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
     assert "unreadable 2; 0 new, 2 unchanged." in out
+    (unread / "bob.ipynb").rename(unread / "bob.txt")
+    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    assert "Not looked at: bob.txt." in out
+    assert "grades.csv also holds 1 earlier result (bob)" in out
+    assert "graded by hand: the rubric is in" in out
 
 
 def test_students_code_without_walls_is_said_aloud(
@@ -133,7 +174,7 @@ def test_grade_ends_with_1_where_something_could_not_be_graded(
 @pytest.mark.parametrize(
     ("raised", "status", "sentence"),
     [
-        (KeyboardInterrupt(), 130, "Stopped; what was recorded before stays."),
+        (KeyboardInterrupt(), 130, STOPPED),
         (Failure("The disk is full."), 1, "The disk is full."),
         (PermissionError(13, "Permission denied", "build"), 1, "build: Permission denied."),
     ],
@@ -152,7 +193,7 @@ def test_what_ends_a_run_is_told_in_one_sentence(
 
     monkeypatch.setattr(classroom, "grade_class", grade_class)
     ended, _, error = said.by("grade", unread, "--out", tmp_path / "out")
-    assert (ended, error) == (status, f"{sentence}\n")
+    assert (ended, error) == (status, f"course grade: {sentence}\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -179,7 +220,7 @@ def test_a_signal_keeps_what_is_done_and_leaves_no_process(
         assert started
         os.killpg(grader.pid, number)  # as Ctrl-C in a terminal does
         _, error = grader.communicate(timeout=30)
-    assert (grader.returncode, error) == (130, "Stopped; what was recorded before stays.\n")
+    assert (grader.returncode, error) == (130, f"course grade: {STOPPED}\n")
     _, alive = psutil.wait_procs(started, timeout=10)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert "student-04" in (tmp_path / "out" / "grades.csv").read_text()

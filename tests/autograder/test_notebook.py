@@ -23,7 +23,7 @@ def in_a_folder(tmp_path, monkeypatch):
 
 def ask(exercise_id, source):
     """`check` as a cell of a notebook that holds `source` calls it."""
-    namespace = {"check": check, "Action": Action}
+    namespace = {"check": check, "Action": Action, "get_ipython": None}
     exec(source, namespace)
     return eval(f"check({exercise_id!r})", namespace)
 
@@ -125,6 +125,15 @@ def test_the_stop_button_stops_a_check_and_names_the_line():
     assert line == (
         "Stopped: `gpipe` was still running (your cell, line 2); does every loop in it end?"
     )
+
+
+def test_outside_a_notebook_an_interrupt_stays_what_it_is():
+    def gpipe():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        local.LocalSubject({"gpipe": gpipe}, ["gpipe"])()
+    assert type(stopped.value) is KeyboardInterrupt
 
 
 def test_an_endless_loop_is_stopped_after_a_while(monkeypatch):

@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,23 +82,37 @@ def test_a_release_with_its_proofs_is_written_with_the_settings(
     source: Path, scores: dict[str, Graded], tmp_path: Path
 ) -> None:
     said: list[str] = []
-    release([UNIT], tmp_path / "build" / "release", said.append)
+    release([UNIT], tmp_path / "build", said.append)
     path = tmp_path / "build" / "release" / "99-toy" / "99-toy.ipynb"
     assert path.read_text() == student_notebook(source)
-    assert str(tmp_path / "build") in (tmp_path / "build" / "nbgrader_config.py").read_text()
-    assert [line.removeprefix("99-toy: ") for line in said] == [
-        "none of the 2 telling solution lines is in the release",
+    home = tmp_path / "build" / "nbgrader"
+    assert str(home) in (home / "nbgrader_config.py").read_text()
+    assert [line.removeprefix("99-toy: ") for line in said[:-1]] == [
+        "no line of the solutions is in the release (2 were looked for)",
         "the release scores 0 of 3 (walls)",
-        "the source scores 3 of 3 (walls)",
+        "the solution scores 3 of 3 (walls)",
         f"written to {path}",
     ]
+    assert os.listdir(tmp_path / "build") in (["nbgrader", "release"], ["release", "nbgrader"])
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_any_proof(tmp_path: Path) -> None:
+    (tmp_path / "build").touch()
+    said: list[str] = []
+    with pytest.raises(ValueError, match=r"build is a file\); remove it or name another folder"):
+        release([UNIT], tmp_path / "build", said.append)
+    assert said == []
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [
         ("student", {"exercises": [made.verdict(score=1)]}, "the release scores 1, not 0"),
-        ("source", {"exercises": [made.verdict("failed", "oh", 0)]}, "the source scores 0, not 3"),
+        (
+            "source",
+            {"exercises": [made.verdict("failed", "oh", 0)]},
+            "the solution scores 0, not 3",
+        ),
         ("source", {"status": "infrastructure", "reason": "no walls"}, "no walls"),
         ("student", {"status": "unreadable", "exercises": []}, r"\(unreadable\)"),
     ],
@@ -112,7 +127,7 @@ def test_a_wrong_score_publishes_nothing(
 ) -> None:
     scores[name] = scores[name]._replace(**changes)
     with pytest.raises(ReleaseError, match=reason):
-        release([UNIT], tmp_path / "build" / "release", lambda line: None)
+        release([UNIT], tmp_path / "build", lambda line: None)
     assert not (tmp_path / "build").exists()
 
 
@@ -136,9 +151,10 @@ def test_the_settings_are_python_with_absolute_paths_and_find_alembic(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     config = SimpleNamespace(CourseDirectory=SimpleNamespace(), Exchange=SimpleNamespace())
+    config.GenerateAssignment = SimpleNamespace()
     odd = tmp_path / 'it\'s a "folder"'
     exec(nbgrader_config(odd), {"get_config": lambda: config})
     assert Path(config.CourseDirectory.root, "notebooks").is_dir()
     assert config.CourseDirectory.release_directory == str(odd / "release")
-    assert config.CourseDirectory.db_url == f"sqlite:///{odd / 'gradebook.db'}"
+    assert config.CourseDirectory.db_url == f"sqlite:///{odd / 'nbgrader' / 'gradebook.db'}"
     assert shutil.which("alembic")

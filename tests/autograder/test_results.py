@@ -8,11 +8,14 @@ from pathlib import Path
 import made_results as made
 import pytest
 
+from autograder.judge import GroupVerdict, Verdict
 from autograder.results import (
     ResultError,
     all_results,
+    ensure_writable,
     fingerprint,
     loads,
+    lost_points,
     read_result,
     result_path,
     write_grades,
@@ -61,9 +64,73 @@ def test_grades_have_one_row_each_and_an_empty_score_where_nothing_was_graded(
         "student_id",
         "score",
         "max_score",
+        "manual_max",
         "status",
         "reason",
     ]
+
+
+def lost(diagnosis: str, message: str = "m", exercise: str = "gpipe") -> Verdict:
+    group = GroupVerdict("legal order", 0, 3, diagnosis, message)
+    return made.verdict()._replace(exercise=exercise, groups=[group])
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "message", "why"),
+    [
+        ("timeout", "m", "too slow"),
+        ("unwritten", "m", "not written"),
+        ("out_of_memory", "m", "too much memory"),
+        ("crashed", "m", "ended its process"),
+        ("raised", "your code raises ValueError.", "raises an error"),
+        ("raised", "your code raises BlockingIOError: again.", "too many processes"),
+        ("raised", "your code starts more processes than allowed.", "too many processes"),
+        ("missing", "`gpipe` is not defined.", "not defined"),
+        ("missing", "`gpipe` is not defined, because of SyntaxError: ...", "syntax error"),
+        ("one_microbatch", "m", "wrong"),
+    ],
+)
+def test_each_lost_point_has_its_reason(diagnosis: str, message: str, why: str) -> None:
+    result = made.result(exercises=[made.verdict(), lost(diagnosis, message)])
+    assert lost_points(result) == f"{why}: gpipe"
+
+
+def test_a_lost_cell_and_a_cell_with_an_error_are_told_apart() -> None:
+    result = made.result(
+        exercises=[lost("missing"), lost("missing", exercise="gpipe_fast"), lost("late")],
+        notes=["solution-gpipe_fast is missing; a function defined elsewhere still counts."],
+        cell_errors=["IndentationError: unexpected indent (solution-gpipe, line 2)."],
+    )
+    assert lost_points(result) == "cell missing: gpipe_fast; syntax error: gpipe; wrong: gpipe"
+
+
+def test_a_partly_right_exercise_says_why_and_a_right_one_nothing() -> None:
+    half = made.verdict()._replace(groups=[*made.verdict().groups, *lost("timeout").groups])
+    assert lost_points(made.result(exercises=[half])) == "too slow: gpipe"
+    assert lost_points(made.result()) == ""
+    assert lost_points(made.refused()) == "The file is empty."
+
+
+def test_grades_hold_the_points_given_by_hand_and_why_others_were_lost(tmp_path: Path) -> None:
+    record(tmp_path, made.result(manual_points=4.0, exercises=[lost("timeout")]))
+    with write_grades(tmp_path).open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["manual_max"], row["reason"]) == ("4", "too slow: gpipe")
+
+
+def test_trying_to_write_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    ensure_writable(tmp_path / "there", tmp_path / "new" / "folder")
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+@pytest.mark.parametrize("folder", ["file", "file/results", "/proc/x", "/proc/x/results"])
+def test_a_folder_that_cannot_be_written_is_refused_with_the_way_out(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"cannot be written .* name another folder with --out"):
+        ensure_writable(tmp_path / folder)
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"])

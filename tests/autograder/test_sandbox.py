@@ -220,6 +220,10 @@ def f(n):
 
 # What goes wrong in honest code
 
+NO_KEYBOARD = "it calls input(), and there is no keyboard when graded"
+PROCESSES = "it starts more processes than allowed"
+AGAIN = "Resource temporarily unavailable"
+
 
 @pytest.mark.parametrize(
     "source, kind, message, type_name, line",
@@ -293,6 +297,55 @@ def test_trouble_is_told_with_kind_sentence_and_line(
     assert (error.type_name, error.line) == (type_name, line)
 
 
+@pytest.mark.parametrize(
+    ("source", "stop"),
+    [
+        ("def f(:\n  return 1", "SyntaxError: invalid syntax (solution, line 1)"),
+        ("n = input()\ndef f(): return n", f"EOFError: {NO_KEYBOARD} (solution, line 1)"),
+        ("while True: pass\nf = len", "ran for over 0.8 s (solution)"),
+    ],
+)
+def test_what_its_stopped_cell_would_have_defined_is_told_with_the_cause(
+    hasty: Sandbox, source: str, stop: str
+) -> None:
+    cause = f"`f` is not defined, because its cell stopped with an error: {stop}."
+    with hasty.open([("solution", source), ("own", "def g(): return f()")], ["f", "g"]) as subject:
+        for call in (subject.f, subject.g):
+            with pytest.raises(StudentError) as caught:
+                call()
+            assert caught.value.message.endswith(cause)
+        assert caught.value.message.startswith("your code raises NameError")
+
+
+def test_a_stopped_cell_is_no_cause_of_other_missing_names(sandbox: Sandbox) -> None:
+    assert trouble(sandbox, "def ff(:\n  f()").message == "`f` is not defined."
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("input()", f"EOFError: {NO_KEYBOARD}"),
+        ("while True: os.fork() or time.sleep(9)", f"BlockingIOError: {PROCESSES}"),
+        ("while True: subprocess.Popen(['sleep', '9'])", f"BlockingIOError: {PROCESSES}"),
+        (
+            "while True: threading.Thread(target=time.sleep, args=(9,)).start()",
+            "RuntimeError: it starts more threads than allowed",
+        ),
+        (
+            "open_files = [os.pipe() for _ in range(99)]",
+            "OSError: it opens more files than allowed",
+        ),
+        ("raise EOFError('end of tape')", "EOFError: end of tape"),
+        ("r, w = os.pipe2(os.O_NONBLOCK); os.read(r, 1)", f"BlockingIOError: [Errno 11] {AGAIN}"),
+    ],
+)
+def test_what_only_grading_forbids_is_told_in_its_words(
+    walled: Sandbox, body: str, said: str
+) -> None:
+    error = trouble(walled, f"import os, subprocess, threading, time\ndef f():\n  {body}")
+    assert error.message == f"your code raises {said} (solution, line 3)."
+
+
 def test_after_an_exception_the_process_still_answers(sandbox: Sandbox) -> None:
     source = (
         "kept = []\ndef f(n):\n  while n: kept.append(bytearray(2**20))\n  return len(kept) > 9"
@@ -363,7 +416,7 @@ def test_what_does_not_end_is_ended_and_told_again_at_once(hasty: Sandbox, sourc
 def test_an_endless_cell_is_passed_over(hasty: Sandbox) -> None:
     cells = [("own", "while True: pass"), ("solution", "def f(): return 5")]
     with hasty.open(cells, ["f"]) as subject:
-        assert subject.cell_errors == ["own: takes longer than 0.8 s, stopped."]
+        assert subject.cell_errors == ["ran for over 0.8 s (own)."]
         assert subject() == 5
 
 

@@ -1,18 +1,21 @@
 """Stock nbgrader on the real unit: the same release, the same points, feedback and Validate."""
 
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from autograder.cells import canonical, parse_notebook, read_notebook
 from autograder.demo import DATA, answered, read_sections
 from autograder.grader import Grader, source_notebook, unit_of_assignment
-from autograder.release import nbgrader_config, student_notebook
+from autograder.release import release, student_notebook
+from autograder.results import write_whole
 from autograder.sandbox import build_runtime
 
 A = "03-gpipe"
@@ -34,11 +37,11 @@ def submissions(released: str) -> Iterator[tuple[str, str]]:
         yield student, canonical(answered(parse_notebook(released.encode()), sections))
 
 
-def nbgrader(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs an nbgrader command in the course folder; this Python's programs are not on its path."""
+def nbgrader(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs an nbgrader command in a folder; this Python's programs are not on its path."""
     return subprocess.run(
         [str(Path(sys.executable).with_name("nbgrader")), *arguments],
-        cwd=course,
+        cwd=folder,
         env=os.environ | {"PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
@@ -46,27 +49,52 @@ def nbgrader(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+class Course(NamedTuple):
+    """A course that stock nbgrader graded and wrote feedback for, after our release."""
+
+    out: Path
+
+    @property
+    def home(self) -> Path:
+        """Where nbgrader was run."""
+        return self.out / "nbgrader"
+
+
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course that stock nbgrader released, graded and wrote feedback for."""
-    folder = tmp_path_factory.mktemp("course")
-    (folder / "nbgrader_config.py").write_text(nbgrader_config(folder))
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """The course, made with the very commands that our release names."""
+    said: list[str] = []
+    made = Course(tmp_path_factory.mktemp("a course") / "build")
+    release([UNIT], made.out, said.append)
     for student, text in submissions(student_notebook(SOURCE)):
-        path = folder / "submitted" / student / A / f"{A}.ipynb"
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    for command in ("generate_assignment", "autograde", "generate_feedback"):
-        ended = nbgrader(folder, command, A)
+        write_whole(made.home / "submitted" / student / A / f"{A}.ipynb", text)
+    first, *commands = [shlex.split(line, comments=True) for line in said[-1].split("\n")[1:]]
+    assert first == ["cd", str(made.home)]
+    commands = [command for command in commands if command]
+    assert [command[1:] for command in commands] == [
+        ["generate_assignment", A],
+        ["autograde", A],
+        ["generate_feedback", A],
+    ]
+    for command in [*commands, commands[0]]:  # the first one again: a second release
+        ended = nbgrader(made.home, *command[1:])
         assert ended.returncode == 0, ended.stderr
-    return folder
+    return made
 
 
-def test_the_release_is_the_one_that_nbgrader_makes(course: Path) -> None:
-    assert os.listdir(course / "release" / A) == [f"{A}.ipynb"]
-    assert (course / "release" / A / f"{A}.ipynb").read_text() == student_notebook(SOURCE)
+def test_the_release_is_the_one_that_nbgrader_makes(course: Course) -> None:
+    assert os.listdir(course.out / "release" / A) == [f"{A}.ipynb"]
+    assert (course.out / "release" / A / f"{A}.ipynb").read_text() == student_notebook(SOURCE)
 
 
-def stock_points(course: Path) -> dict[tuple[str, str], float]:
+def test_nbgrader_writes_nothing_outside_its_folder(course: Course) -> None:
+    ended = nbgrader(course.home, "export")
+    assert ended.returncode == 0, ended.stderr
+    assert (course.home / "grades.csv").exists()
+    assert sorted(os.listdir(course.out)) == ["nbgrader", "release"]
+
+
+def stock_points(course: Course) -> dict[tuple[str, str], float]:
     """Points by (student, exercise) from nbgrader's gradebook."""
     query = """
         SELECT a.student_id, c.name, g.auto_score
@@ -74,24 +102,24 @@ def stock_points(course: Path) -> dict[tuple[str, str], float]:
         JOIN submitted_notebook n ON g.notebook_id = n.id
         JOIN submitted_assignment a ON n.assignment_id = a.id
     """
-    gradebook = sqlite3.connect(course / "gradebook.db")
+    gradebook = sqlite3.connect(course.home / "gradebook.db")
     rows = gradebook.execute(query).fetchall()
     gradebook.close()
     found = {(student, name.removeprefix("check-")): points for student, name, points in rows}
     return {key: points for key, points in found.items() if not key[1].startswith("written-")}
 
 
-def our_points(course: Path, runtime: Path) -> dict[tuple[str, str], float]:
+def our_points(course: Course, runtime: Path) -> dict[tuple[str, str], float]:
     build_runtime(UNIT, runtime)
     found = {}
     with Grader(UNIT, read_notebook(SOURCE), runtime, os.urandom(32)) as grader:
         for student in ("right", "half", "empty"):
-            graded = grader.grade(course / "submitted" / student / A / f"{A}.ipynb")
+            graded = grader.grade(course.home / "submitted" / student / A / f"{A}.ipynb")
             found |= {(student, verdict.exercise): verdict.score for verdict in graded.exercises}
     return found
 
 
-def test_every_exercise_has_the_points_of_our_grader(course: Path, tmp_path: Path) -> None:
+def test_every_exercise_has_the_points_of_our_grader(course: Course, tmp_path: Path) -> None:
     ours = our_points(course, tmp_path / "runtime")
     assert stock_points(course) == ours
     totals = {s: sum(p for (name, _), p in ours.items() if name == s) for s, _ in ours}
@@ -102,16 +130,20 @@ def test_every_exercise_has_the_points_of_our_grader(course: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("student", ["right", "half", "empty"])
-def test_nbgrader_writes_feedback_for_each(course: Path, student: str) -> None:
-    assert "split_batch" in (course / "feedback" / student / A / f"{A}.html").read_text()
+def test_nbgrader_writes_feedback_for_each(course: Course, student: str) -> None:
+    assert "split_batch" in (course.home / "feedback" / student / A / f"{A}.html").read_text()
 
 
 def test_validate_says_success_for_right_answers_and_lists_every_unwritten_cell(
-    course: Path,
+    course: Course,
 ) -> None:
-    right = nbgrader(course, "validate", str(course / "submitted" / "right" / A / f"{A}.ipynb"))
+    right = nbgrader(
+        course.home, "validate", str(course.home / "submitted" / "right" / A / f"{A}.ipynb")
+    )
     assert "Success! Your notebook passes all the tests." in right.stdout
-    empty = nbgrader(course, "validate", str(course / "submitted" / "empty" / A / f"{A}.ipynb"))
+    empty = nbgrader(
+        course.home, "validate", str(course.home / "submitted" / "empty" / A / f"{A}.ipynb")
+    )
     n_written = 1
     assert f"VALIDATION FAILED ON {len(UNIT.exercises) + n_written} CELL(S)" in empty.stdout
     assert "Traceback" not in empty.stdout

@@ -1,6 +1,7 @@
 """Every notebook as a student and as an author meets it: canonical, running, and with holes."""
 
 import ast
+import re
 from pathlib import Path
 
 import nbclient
@@ -75,6 +76,16 @@ def test_graded_cells_ask_for_the_exercises_of_the_unit_with_their_points(source
     graded = [cell for cell in notebook.cells if role(cell) == "graded"]
     asked = [(cell.source.splitlines()[-1], cell.metadata.nbgrader.points) for cell in graded]
     assert asked == [(f'check("{one.id}")', one.points) for one in unit.exercises]
+
+
+def test_the_title_of_an_exercise_begins_with_the_label_it_has_in_the_notebook(source):
+    titles = [one.title for one in load_unit(source.stem.partition("-")[0]).exercises]
+    label, labels = "", []
+    for cell in nbformat.read(source, as_version=4).cells:
+        label = next(iter(re.findall(r"^### (E\d+)\. ", cell.source, re.MULTILINE)), label)
+        if role(cell) == "graded":
+            labels.append(label)
+    assert [title.partition(" ")[0] for title in titles] == labels
 
 
 def test_no_other_cell_of_ours_binds_a_name(source):

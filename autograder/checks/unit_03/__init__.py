@@ -65,7 +65,7 @@ FAST_TIME = 1 + Fraction(1, 100)
 
 @exercise(
     "gpipe",
-    title="GPipe: a legal schedule",
+    title="E1 GPipe: a legal schedule",
     points=3,
     withholds=WITHHELD,
     hints=HINTS["gpipe"],
@@ -99,7 +99,7 @@ def _late(case: Case, got: Any) -> Diagnosis | None:
 
 @exercise(
     "gpipe_fast",
-    title="GPipe: its speed",
+    title="E1 GPipe: its speed",
     points=2,
     names=["gpipe"],
     withholds=WITHHELD,
@@ -149,7 +149,7 @@ def _pause(timeline: Timeline) -> str:
 
 @exercise(
     "idle_share",
-    title="Idle share, counted",
+    title="E2 Idle share, counted",
     points=3,
     withholds=WITHHELD,
     hints=HINTS["idle_share"],
@@ -182,7 +182,7 @@ def _each(name: str, arguments: list[Any]) -> list[Case]:
 
 @exercise(
     "bubble",
-    title="The bubble, predicted",
+    title="E3 The bubble, predicted",
     points=3,
     names=["bubble_fraction", "bubble_over_ideal", "min_microbatches"],
     withholds=WITHHELD,
@@ -218,7 +218,7 @@ def bubble(subject: Subject, draw: Draw) -> None:
 
 @exercise(
     "step_time",
-    title="Step time and best number of micro-batches",
+    title="E4 Step time and best number of micro-batches",
     points=2,
     names=["step_time_s", "best_microbatches"],
     withholds=WITHHELD,
@@ -240,7 +240,7 @@ def step_time(subject: Subject, draw: Draw) -> None:
 
 @exercise(
     "best_microbatches",
-    title="Best number of micro-batches: speed",
+    title="E4 Best number of micro-batches: speed",
     points=2,
     names=["best_microbatches", "step_time_s"],  # the second only to say what to mend first
     withholds=WITHHELD,
@@ -257,7 +257,7 @@ def best_microbatches(subject: Subject, draw: Draw) -> None:
 
 @exercise(
     "split_batch",
-    title="Ragged batches: sizes and weights",
+    title="E5 Ragged batches: sizes and weights",
     points=2,
     withholds=WITHHELD,
     hints=HINTS["split_batch"],
