@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"course lab: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("Stopped; nothing is left running.", file=sys.stderr)
+        print("course lab: stopped; nothing is left running.", file=sys.stderr)
         return 130
     return 0
 
@@ -266,6 +266,7 @@ def run_until_unwritten(path: Path, log: IO[str]) -> str:
     notebook = read_notebook(path)
     client = NotebookClient(notebook, timeout=int(CELL_LIMIT_S), kernel_name="python3")
     client.resources = {"metadata": {"path": str(path.parent)}}
+    client.create_kernel_manager().connection_file = str(path.parent / "kernel.json")  # not in /tmp
     with client.setup_kernel(stdout=log, stderr=log):  # a kernel's own remarks are not the user's
         for index, cell in enumerate(notebook.cells):
             graded = cell.metadata.get("nbgrader", {}).get("grade", False)
