@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -40,7 +41,7 @@ from autograder.results import (
     write_grades,
     write_whole,
 )
-from autograder.sandbox import Limits, Sandbox, Walls, build_runtime
+from autograder.sandbox import NOT_WALLED, Limits, Sandbox, Walls, build_runtime
 from autograder.seeds import MIN_SECRET_BYTES
 from autograder.submissions import Entry
 
@@ -110,8 +111,11 @@ def _graded(
         for assignment in {entry.assignment for entry in readable}:
             runtimes[assignment] = Path(folder) / assignment
             build_runtime(unit_of_assignment(assignment), runtimes[assignment])
-        warn(walls_here(next(iter(runtimes.values()))))
-        args = (runtimes, settings.secret, settings.round_number)
+        walls = walls_here(next(iter(runtimes.values())))
+        warn(walls)
+        # Decided once: a student who brings down a process must not get the next one unwalled.
+        walled = walls.rung != NOT_WALLED
+        args = (runtimes, settings.secret, settings.round_number, walled)
         limit_s = max(_limit_s(assignment) for assignment in runtimes)
         with closing(run_tasks(graders, args, readable, settings.jobs, limit_s)) as outcomes:
             for entry, got in outcomes:
@@ -151,7 +155,7 @@ def _content_hash(entry: Entry) -> str:
 
 @contextmanager
 def graders(
-    runtimes: dict[str, Path], secret: bytes, round_number: int
+    runtimes: dict[str, Path], secret: bytes, round_number: int, walled: bool
 ) -> Iterator[Callable[[Entry], Graded]]:
     """What a pool process does: one walled warm parent per assignment, started when needed."""
     with ExitStack() as stack:
@@ -160,7 +164,7 @@ def graders(
         def grader(assignment: str) -> Grader:
             unit = unit_of_assignment(assignment)
             master = read_notebook(source_notebook(unit))
-            made = Grader(unit, master, runtimes[assignment], secret, round_number)
+            made = Grader(unit, master, runtimes[assignment], secret, round_number, walled)
             return stack.enter_context(made)
 
         yield lambda entry: grader(entry.assignment).grade(entry.path)
@@ -183,6 +187,8 @@ class _Run:
             return None
         if result.run.get("key") != self._key(entry.assignment, _content_hash(entry)):
             return None
+        if result.run["walls"].startswith(NOT_WALLED) and shutil.which("bwrap"):
+            return None  # made before there were walls
         if not feedback_path(self.settings.out, entry.assignment, entry.student).exists():
             self._write(lambda: write_feedback(self.settings.out, result))
         return result

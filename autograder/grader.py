@@ -63,13 +63,16 @@ class Grader:
         runtime: Path,
         secret: bytes | None,
         round_number: int = 0,
+        walled: bool | None = None,
     ) -> None:
         self.unit = unit
         self.master = master
         self.secret = secret
         self.round_number = round_number
         preload = (*PRELOAD, *set_up_imports(master, runtime))
-        self.sandbox = Sandbox(runtime, preload=preload)
+        # None: as this machine can. True: never without walls, whatever happens meanwhile.
+        wanted, required = walled is not False, walled is True
+        self.sandbox = Sandbox(runtime, preload=preload, walled=wanted, required=required)
 
     def __enter__(self) -> Self:
         return self

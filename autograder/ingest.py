@@ -1,8 +1,8 @@
 """From a submitted file to the cells that are run: repaired where sure, refused where not.
 
 Our set-up cells come first and from the master. Then come, in the order of the student's notebook,
-the solution cells and the student's own code cells. Every other cell of ours is left out: what it
-shows is not graded. Nothing of the submission is executed here, and no link is followed.
+the solution cells, the student's own code cells, and cells of ours in which the student defined
+something. Every other cell of ours is left out: what it shows is not graded. Nothing of the submission is executed here, and no link is followed.
 """
 
 import ast
@@ -19,7 +19,7 @@ from autograder.cells import MAX_NOTEBOOK_BYTES, Node, NotebookError, grade_id, 
 _TELLING_CHARACTERS = 40
 
 _TIMED = re.compile(r"get_ipython\(\)\.run_line_magic\('(?:time|timeit|prun)', (['\"].*['\"])\)")
-_MAGIC_LINE = re.compile(r"^\s*[%!?]|\?\s*$|=\s*[%!]", re.MULTILINE)
+_MAGIC_LINE = re.compile(r"^\s*[%!?,;/]|\?\s*$|=\s*[%!]", re.MULTILINE)
 _MAX_MAGICS = 20  # IPython reads the whole cell again for each
 _LONG_CELL = 20_000
 _MOST_LISTED = 5  # of what a folder holds
@@ -135,10 +135,8 @@ class _Taken:
                 )
         elif ours is not None and ours.cell_type == "code" and _binds_more(cell, ours):
             which = "The set-up cell" if role(ours) == "setup" else f"Cell {number} from the top"
-            self.notes.append(
-                f"{which}, one of those given out, was changed; names added there are not known"
-                " when graded. Put them into a solution cell or a cell of your own."
-            )
+            self.notes.append(f"{which}, one of those given out, was changed; it was run as well.")
+            self.cells.append((f"cell {number} from the top", plain_python(cell.source)))
 
     def notes_on_cells(self) -> list[str]:
         """Which of the cells given out are missing or there more than once."""
@@ -256,7 +254,7 @@ def plain_python(source: str) -> str:
     from IPython.core.inputtransformer2 import TransformerManager
 
     try:
-        source = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
-    except SyntaxError:
+        python: str = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
+        return _TIMED.sub(lambda match: str(ast.literal_eval(match[1])), python)
+    except Exception:  # IPython stumbles over unfinished lines in ways of its own
         return source
-    return _TIMED.sub(lambda match: str(ast.literal_eval(match[1])), source)

@@ -94,9 +94,19 @@ class _Search:
                 self.found_one = True
                 yield self._flat(path)
             elif path.is_dir():
-                yield from self._nested(path)
+                yield from self._readable(path)
             else:
                 self._pass_over(path)
+
+    def _readable(self, home: Path) -> Iterator[Entry]:
+        """A student's entries; one that cannot be read costs no other student's."""
+        try:
+            yield from list(self._nested(home))
+        except OSError as error:
+            self.found_one = True
+            for assignment in self.assignments:
+                problem = f"The folder cannot be read ({error.strerror})."
+                yield Entry(_clean(home.name), assignment, home, problem)
 
     def _pass_over(self, path: Path, why: str = "") -> None:
         parts = path.relative_to(self.directory).parts

@@ -32,8 +32,9 @@ class Sandbox:
     """Runs exercises in fresh processes forked from one warm parent, replaced now and then.
 
     `runtime` is a folder made by `build_runtime`; `walled=False` asks for the plain process at
-    once. A context manager. The thread that opens the first exercise must outlive the sandbox: the
-    kernel ends the walls with the thread that put them up.
+    once, `required=True` for SandboxError rather than a plain process. A context manager. The
+    thread that opens the first exercise must outlive the sandbox: the kernel ends the walls with
+    the thread that put them up.
     """
 
     def __init__(
@@ -42,10 +43,12 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         walled: bool = True,
+        required: bool = False,
         preload: Sequence[str] = PRELOAD,
         exercises_per_parent: int = 500,
     ) -> None:
         self._runtime = runtime
+        self._required = required
         self.limits = Limits() if limits is None else limits
         self._preload = preload
         self._per_parent = exercises_per_parent
@@ -61,6 +64,8 @@ class Sandbox:
                 self._parent = self._new_parent(walled=True)
                 self._walls = Walls(WALLED, "")
             except SandboxError as error:
+                if self._required:
+                    raise
                 self._walls = Walls(NOT_WALLED, str(error))
         return self._walls
 

@@ -5,6 +5,7 @@ Every wait has a limit and every message is checked. Whatever goes wrong over th
 further call raises the same error at once.
 """
 
+import re
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from autograder.worker.walls import Limits
 _REPORTED = ("unwritten", "missing", "withheld", "raised", "not_plain", "out_of_memory")
 _BROKEN = "your code broke the connection to the judge"
 _MOST_CHARACTERS = 500
+_MOST_CELL_ERRORS = 50
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")  # differs from run to run
 _LAST_WORDS_S = 2.0  # a process that ended by itself is reported at once
 
 
@@ -99,7 +102,7 @@ class RemoteSubject:
         errors = reply[1] if len(reply) == 2 else None
         if type(errors) is not list or any(type(text) is not str for text in errors):
             self._lose("crashed", f"{_BROKEN}.")
-        self.cell_errors = [_shown(text) for text in errors]
+        self.cell_errors = [_shown(text) for text in errors[:_MOST_CELL_ERRORS]]
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._n_calls += 1
@@ -120,13 +123,15 @@ class RemoteSubject:
             raise StudentError(self._error.kind, self._error.message)
         if self._process.ended:
             raise ValueError("this process is closed; open another one")
-        limit_s = min(limit_s, self._left_s)
+        longer = f"your code takes longer than {limit_s:g} s"
+        if self._left_s < limit_s:
+            limit_s, longer = self._left_s, "your code takes longer than an exercise may in all"
         start = time.monotonic()
         try:
             self._process.channel.send(message, limit_s)
             reply = self._process.channel.receive(limit_s)
         except TimeoutError:
-            self._lose("timeout", f"your code takes longer than {limit_s:.3g} s and was stopped.")
+            self._lose("timeout", f"{longer} and was stopped.")
         except ProtocolError as error:
             self._lose("crashed", f"{_BROKEN}: {_shown(str(error))}.")
         except (EOFError, OSError):
@@ -183,4 +188,5 @@ def _is_trouble(parts: tuple[Any, ...]) -> bool:
 
 def _shown(text: str) -> str:
     """A student's text, short and without anything a terminal or a page could act on."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text[:_MOST_CHARACTERS])
+    printable = "".join(c if c.isprintable() else "\ufffd" for c in text[:_MOST_CHARACTERS])
+    return _ADDRESS.sub("0x...", printable)

@@ -35,11 +35,6 @@ def test_a_result_survives_being_written_and_read() -> None:
     assert loads(result.dumps()) == result
 
 
-def test_addresses_which_change_from_run_to_run_are_not_recorded() -> None:
-    error = "TypeError: <function gpipe at 0x7f3a5c0d4e00> is not iterable"
-    assert "0x7f3a" not in made.result(cell_errors=[error]).dumps()
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"exercises": 3}', '{"exercises": [{}]}'])
 def test_what_is_no_result_counts_as_not_graded(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"

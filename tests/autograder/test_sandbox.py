@@ -902,3 +902,50 @@ def test_a_closed_subject_says_so(sandbox: Sandbox) -> None:
     subject.close()
     with pytest.raises(ValueError, match="closed"):
         subject()
+
+
+KEYRING = """
+import ctypes, os
+def keyring():
+    number = 250 if os.uname().machine == "x86_64" else 219
+    libc = ctypes.CDLL(None, use_errno=True)
+    found = libc.syscall(*map(ctypes.c_long, (number, 0, -3, 1)))
+    return found if found != -1 else -ctypes.get_errno()
+"""
+
+
+def test_no_two_students_share_a_session_keyring(sandbox: Sandbox) -> None:
+    if sandbox.rung == "not walled":
+        pytest.skip("a plain process keeps the keyring of the login")
+    found = [ask(sandbox, KEYRING.replace("keyring()", "f()")) for _ in range(2)]
+    assert found[0] > 0 and found[0] != found[1]
+
+
+def test_required_walls_are_never_given_up(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tmp_path / "bwrap"
+    failing.write_text("#!/bin/sh\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with Sandbox(runtime, LIMITS) as sandbox:
+        assert sandbox.rung == "not walled"
+    with Sandbox(runtime, LIMITS, required=True) as sandbox, pytest.raises(SandboxError):
+        sandbox.open([], ["f"])
+
+
+def test_a_flood_of_cell_errors_is_cut_on_the_judges_side(sandbox: Sandbox) -> None:
+    # frames to the judge go through the student's own descriptor: anything can be claimed there
+    source = """
+import autograder.worker.student as student
+student._Notebook.run_cells = lambda self, cells: ["x" * 2000] * 10_000
+"""
+    cells = [("first", source)]
+    with sandbox.open(cells, ["f"]) as subject:
+        assert len(subject.cell_errors) <= 50
+        assert all(len(text) <= 500 for text in subject.cell_errors)
+
+
+def test_addresses_which_change_from_run_to_run_are_blotted(sandbox: Sandbox) -> None:
+    with pytest.raises(StudentError, match=r"<object object at 0x\.\.\.>"):
+        ask(sandbox, "def f(): raise RuntimeError(str(object()))")

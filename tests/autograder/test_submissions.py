@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import toy_notebook as toy
 
+from autograder import submissions
 from autograder.cells import canonical, parse_notebook
 from autograder.submissions import Entry, find_submissions, some_of
 
@@ -189,3 +190,21 @@ def test_nothing_to_grade_is_said_with_the_rule(tmp_path: Path, folder: str) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="DIR holds <student>/<assignment>"):
         find_submissions(tmp_path / folder, [A])
+
+
+def test_a_folder_that_cannot_be_read_costs_no_other_student(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "amy" / A / f"{A}.ipynb")
+    put(tmp_path / "ben" / A / f"{A}.ipynb")
+    look = submissions._visible
+
+    def refused(folder: Path) -> list[Path]:
+        if folder == tmp_path / "ben" / A:  # root, who may run this, reads any folder
+            raise PermissionError(13, "Permission denied")
+        return look(folder)
+
+    monkeypatch.setattr(submissions, "_visible", refused)
+    amy, ben = find_submissions(tmp_path, [A]).entries
+    assert amy.problem == ""
+    assert ben.problem == "The folder cannot be read (Permission denied)."
