@@ -2,7 +2,8 @@
 
 Our set-up cells come first and from the master. Then come, in the order of the student's notebook,
 the solution cells, the student's own code cells, and cells of ours in which the student defined
-something. Every other cell of ours is left out: what it shows is not graded. Nothing of the submission is executed here, and no link is followed.
+something. Every other cell of ours is left out: what it shows is not graded. Nothing of the
+submission is executed here, and no link is followed.
 """
 
 import ast

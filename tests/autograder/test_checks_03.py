@@ -195,7 +195,7 @@ def test_timelines_hold_what_the_outline_asks_for():
     assert any(t.spans != sorted(t.spans, key=lambda s: s.start_s) for t in timelines)
 
 
-def test_bounds_reach_beyond_a_hundred_and_ten_thousand():
+def test_bounds_reach_beyond_a_hundred_ten_thousand_and_a_hundred_thousand():
     for seed in (PUBLIC_SECRET, *SECRETS):
         subject = Asked()
         run(find_exercise("bubble"), subject, secret=seed != PUBLIC_SECRET, seed=seed)
@@ -204,7 +204,10 @@ def test_bounds_reach_beyond_a_hundred_and_ten_thousand():
             for name, args in subject.calls
             if name == "min_microbatches" and 0 < args[1] < 1
         ]
-        assert sum(need > 100 for need in needs) >= 2 and 10_000 < max(needs) < 100_000
+        assert sum(need > 100 for need in needs) >= 2 and any(
+            10_000 < need < 100_000 for need in needs
+        )
+        assert 100_000 < max(needs) < 110_000
 
 
 def test_a_constant_best_number_is_never_fast():

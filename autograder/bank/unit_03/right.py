@@ -206,7 +206,9 @@ def best_microbatches(n_stages, n_samples, sample_s, overhead_s):
 
 
 def split_batch(n_samples, n_microbatches):
-    if n_microbatches > n_samples or n_microbatches < 1:
+    if n_microbatches < 1:
+        raise ValueError("a batch is cut into at least one piece")
+    if n_microbatches > n_samples:
         raise ValueError(f"{n_microbatches} pieces of {n_samples} samples")
     parts = np.array_split(np.arange(n_samples), n_microbatches)
     return [(len(part), np.float64(len(part) / n_samples)) for part in parts]

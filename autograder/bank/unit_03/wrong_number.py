@@ -1,4 +1,4 @@
-"""Wrong answers to unit 03's formulas and pieces, one mistake an entry."""
+"""Wrong answers to unit 03's formulas, one mistake an entry."""
 
 from textwrap import indent
 
@@ -18,10 +18,6 @@ _PIECES = {
 times = {m: 3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1)}
 return min(m for m in times if times[m] <= min(times.values()) * (1 + 1e-9))""",
 }
-_REFUSE = """
-if not 0 < m <= n:
-    raise ValueError(f"{n} samples, {m} pieces")
-"""
 _INSIDE = "if not 0 < share < 1:\n    raise ValueError(share)\n"
 
 
@@ -92,7 +88,7 @@ return m""",
     _bubble(
         "share_not_refused",
         "min_microbatches(k, share)",
-        "return max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9))",
+        "return max(1, math.ceil((k - 1) / (share + 1e-12) - (k - 1)))",
         "no_error",
     ),
     _bubble(
@@ -105,6 +101,25 @@ if not 0 < share < 1:
     raise ValueError(share)
 return max(1, math.ceil((k - 1) / (share + 1e-12) - (k - 1)))""",
         "no_error",
+    ),
+    _fewest(
+        "tolerance_of_the_number",
+        "return max(1, math.ceil((k - 1) * (1 - share) / share - 1e-9))",
+        "differs",
+    ),
+    _fewest(
+        "narrow_tolerance",
+        "return max(1, math.ceil((k - 1) / (share + 1e-13) - (k - 1)))",
+        "float_noise",
+    ),
+    _fewest(
+        "search_to_a_hundred_thousand",
+        """
+m = 1
+while m < 100_000 and (k - 1) / (m + k - 1) > share + 1e-12:
+    m += 1
+return m""",
+        "differs",
     ),
     _fewest(
         "wide_tolerance",
@@ -197,6 +212,35 @@ if o == 0 or k == 1:
 return min(max(round(math.sqrt((k - 1) * n * s / o)), 1), n)""",
         "slower",
     ),
+    _nearly_best(
+        "exact_min",
+        """
+from fractions import Fraction
+s, o = Fraction(s), Fraction(o)
+return min(range(1, n + 1), key=lambda m: (m + k - 1) * (o + n * s / m))""",
+    ),
+    _best(
+        "root_up",
+        """
+if o == 0:
+    return n if k > 1 else 1
+return min(n, max(1, math.ceil(math.sqrt((k - 1) * n * s / o))))""",
+        "slower",
+    ),
+    _best(
+        "at_most_a_hundred",
+        "return min(range(1, min(n, 100) + 1), key=lambda m: (m + k - 1) * (o + n / m * s))",
+        "slower",
+    ),
+    _best(
+        "remembers_by_sizes",
+        """
+known = globals().setdefault("known", {})
+if (k, n) not in known:
+    known[k, n] = min(range(1, n + 1), key=lambda m: (m + k - 1) * (o + n / m * s))
+return known[k, n]""",
+        "slower",
+    ),
     _best(
         "time_for_number",
         "return min(3 * (m + k - 1) * (o + n / m * s) for m in range(1, n + 1))",
@@ -219,53 +263,5 @@ return times.index(min(times))""",
         "slowest",
         "return max(range(1, n + 1), key=lambda m: (m + k - 1) * (o + n / m * s))",
         "slower",
-    ),
-)
-
-
-def _split(id: str, body: str, score: int, diagnosis: str = "", refuse: str = _REFUSE) -> Answer:
-    source = f"def split_batch(n, m):\n{indent((refuse + body).strip(), '    ')}\n"
-    return Answer(id, source, {"split_batch": (score, diagnosis or id)})
-
-
-_WEIGHTED = "\nreturn [(size, size / n) for size in sizes]"
-_EVEN = "sizes = [n // m + (i < n % m) for i in range(m)]"
-SPLITS = (
-    _split("remainder_dropped", f"sizes = [n // m] * m{_WEIGHTED}", 0),
-    _split("remainder_last", f"sizes = [n // m] * (m - 1) + [n // m + n % m]{_WEIGHTED}", 1),
-    _split("equal_weights", f"{_EVEN}\nreturn [(size, 1 / m) for size in sizes]", 1),
-    _split("weights_of_one", f"{_EVEN}\nreturn [(size, 1.0) for size in sizes]", 1),
-    _split("empty_piece", f"{_EVEN}{_WEIGHTED}", 1, refuse=""),
-    _split(
-        "only_zero_refused",
-        f"{_EVEN}{_WEIGHTED}",
-        1,
-        "no_error",
-        'if m == 0 or m > n: raise ValueError(f"{n} samples, {m} pieces")\n',
-    ),
-    _split("larger_last", f"{_EVEN}\nsizes.reverse(){_WEIGHTED}", 1, "size_order"),
-    _split(
-        "rounded_up",
-        f"sizes = [-(-n // m)] * (m - 1)\nsizes.append(n - sum(sizes)){_WEIGHTED}",
-        1,
-        "uneven",
-    ),
-    _split("weights_are_sizes", f"{_EVEN}\nreturn [(size, size) for size in sizes]", 1, "weight"),
-    _split("swapped_pair", f"{_EVEN}\nreturn [(size / n, size) for size in sizes]", 0),
-    _split("halves", "return [(n / m, 1 / m)] * m", 0, "no_pairs"),
-    _split("sizes_only", f"{_EVEN}\nreturn sizes", 0, "no_pairs"),
-    _split(
-        "names_one_number",
-        f"{_EVEN}{_WEIGHTED}",
-        1,
-        "wrong_error",
-        "if m > n: raise ValueError(m)\n",
-    ),
-    _split(
-        "no_pieces_not_refused",
-        f"size, more = divmod(n, m)\nsizes = [size + (i < more) for i in range(m)]{_WEIGHTED}",
-        1,
-        "wrong_error",
-        'if m > n: raise ValueError(f"{m} > {n}")\n',
     ),
 )

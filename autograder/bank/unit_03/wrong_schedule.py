@@ -21,6 +21,19 @@ def _illegal(id: str, body: str, diagnosis: str = "") -> Answer:
     return _gpipe(id, body, (0, diagnosis or id), (0, "illegal"))
 
 
+def _refusing(id: str, guard: str, diagnosis: str) -> Answer:
+    """A right schedule behind a guard of its own."""
+    source = f"""from mpedu.schedule import Action
+
+
+def gpipe(n_stages, n_microbatches):
+{indent(guard.strip(), "    ")}
+    pieces = range(n_microbatches)
+    return [[Action(kind, s, m) for kind in "FB" for m in pieces] for s in range(n_stages)]
+"""
+    return Answer(id, source, {"gpipe": (2, diagnosis), "gpipe_fast": (2, "")})
+
+
 SCHEDULES = (
     _illegal("no_work", "return [[] for _ in range(n_stages)]"),
     _illegal("a_list_for_each_action", "return [[] for _ in range(n_stages + 3)]", "n_lists"),
@@ -253,35 +266,26 @@ def gpipe(n_stages, n_microbatches):
 """,
         {"gpipe": (2, "no_error"), "gpipe_fast": (2, "")},
     ),
-    Answer(
+    _refusing(
         "product_refused",
-        """from mpedu.schedule import Action
-
-
-def gpipe(n_stages, n_microbatches):
-    if n_stages * n_microbatches < 1:
-        raise ValueError(f"{n_stages} stages, {n_microbatches} micro-batches")
-    return [
-        [Action(kind, stage, m) for kind in "FB" for m in range(n_microbatches)]
-        for stage in range(n_stages)
-    ]
-""",
-        {"gpipe": (2, "no_error"), "gpipe_fast": (2, "")},
+        """
+if n_stages * n_microbatches < 1:
+    raise ValueError(f"{n_stages} stages, {n_microbatches} micro-batches")""",
+        "no_error",
     ),
-    Answer(
+    _refusing(
         "counts_not_named",
-        """from mpedu.schedule import Action
-
-
-def gpipe(n_stages, n_microbatches):
-    if min(n_stages, n_microbatches) < 1:
-        raise ValueError("both counts must be positive")
-    return [
-        [Action(kind, stage, m) for kind in "FB" for m in range(n_microbatches)]
-        for stage in range(n_stages)
-    ]
-""",
-        {"gpipe": (2, "wrong_error"), "gpipe_fast": (2, "")},
+        """
+if min(n_stages, n_microbatches) < 1:
+    raise ValueError("both counts must be positive")""",
+        "wrong_error",
+    ),
+    _refusing(
+        "small_numbers_listed",
+        """
+if min(n_stages, n_microbatches) < 1:
+    raise ValueError(f"none of {[*range(-99, 1)]} is a count")""",
+        "wrong_error",
     ),
     Answer(
         "refuses_everything",

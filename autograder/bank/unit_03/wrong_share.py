@@ -89,5 +89,38 @@ return 1 - busy_s / (timeline.n_ranks * makespan_s)""",
         2,
         "no_error",
     ),
+    _idle(
+        "end_of_the_last_to_start",
+        f"""{_TIMES}
+end_s = max(timeline.spans, key=lambda span: span.start_s).end_s
+return 1 - busy_s / (timeline.n_ranks * (end_s - start_s))""",
+        2,
+        "differs",
+    ),
+    _idle(
+        "start_of_the_first_to_end",
+        f"""{_TIMES}
+start_s = min(timeline.spans, key=lambda span: span.end_s).start_s
+return 1 - busy_s / (timeline.n_ranks * (end_s - start_s))""",
+        2,
+        "differs",
+    ),
+    _idle(
+        "start_of_the_first_listed_device",
+        f"""{_TIMES}
+first = timeline.spans[0].rank
+start_s = min(span.start_s for span in timeline.spans if span.rank == first)
+return 1 - busy_s / (timeline.n_ranks * (end_s - start_s))""",
+        2,
+        "differs",
+    ),
+    _idle(
+        "clock_below_a_million",
+        f"""{_TIMES}
+start_s = min(1_000_000, start_s)
+return 1 - busy_s / (timeline.n_ranks * (end_s - start_s))""",
+        2,
+        "differs",
+    ),
     _idle("spans_changed", f"timeline.spans.clear()\n{_TIMES}return busy_s", 0, "raised"),
 )

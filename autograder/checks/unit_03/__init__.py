@@ -20,6 +20,7 @@ from autograder.checks.unit_03 import schedule_mistakes as schedules
 from autograder.checks.unit_03 import time_mistakes as times
 from autograder.checks.unit_03 import timeline_mistakes as timelines
 from autograder.checks.unit_03.cases import (
+    CROSSED,
     bounds,
     eighths_s,
     machines,
@@ -80,8 +81,8 @@ def gpipe(subject: Subject, draw: Draw) -> None:
         same_miss(draw)
         cases = [case for case, _ in answers]
         examine(Answered(answers), cases, _late, schedules.FORWARDS_FIRST)
-        n = draw.int(2, 9)
-        for bad, pair in ((0, (0, n)), (0, (n, 0)), (-n, (-n, n)), (-1, (n, -1))):
+        n, a, b = draw.int(2, 9), -draw.int(100, 10_000), -draw.int(100, 10_000)
+        for bad, pair in ((0, (0, n)), (0, (n, 0)), (a, (a, n)), (b, (n, b))):
             expect_error(subject, Case("gpipe", pair), bad)
         expect_error(subject, Case("gpipe", (-n, -1)))  # whichever of the two it names
 
@@ -171,7 +172,7 @@ def idle_share(subject: Subject, draw: Draw) -> None:
         late = moved(timed(oracle.gpipe(2, 2)), 5 if not draw.secret else draw.int(6, 99))
         short = timed(oracle.gpipe(2, 3))._replace(n_ranks=3)
         early = moved(timed(oracle.gpipe(3, 2)), -draw.int(30, 60))
-        edges = [late, early, short, *(scattered(draw, *most) for _ in range(5))]
+        edges = [late, early, short, CROSSED, *(scattered(draw, *most) for _ in range(5))]
         examine(subject, _each("idle_share", edges), differs, timelines.EDGES)
         expect_error(subject, Case("idle_share", (Timeline([], draw.int(1, 4)),)))
 
@@ -275,10 +276,11 @@ def split_batch(subject: Subject, draw: Draw) -> None:
         answers = [(case, ask(subject, case)) for case in cases]
         examine(Answered(answers), cases, pieces.differs_size, pieces.SIZE)
         n_samples = draw.int(2, 40) if draw.secret else 3
-        more = Case("split_batch", (n_samples, n_samples + 2))
-        _expect_refusal(subject, more, *more.args)
+        for too_many in (n_samples + 1, n_samples + 2):
+            more = Case("split_batch", (n_samples, too_many))
+            _expect_refusal(subject, more, *more.args)
         for too_few in (0, -draw.int(1, 9)):
-            _expect_refusal(subject, Case("split_batch", (n_samples, too_few)), too_few)
+            _expect_refusal(subject, Case("split_batch", (n_samples, too_few)))
     with draw.group("weights", points=1):
         if not answers:
             same_miss(draw)
