@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TextIO
 
-from autograder.exercise import Exercise, Guess, find_guess, load_unit, unit_numbers
+from autograder.exercise import Exercise, Guess, find_exercise, find_guess, load_unit, unit_numbers
 from autograder.judge import Verdict, judge
 from autograder.local import LocalSubject, place_in, stopped
 from autograder.withhold import withheld
@@ -39,13 +39,10 @@ class NotAsked(ValueError):
 def _exercise(asked: Any) -> Exercise:
     """The exercise of an id, of a function's name, or of a function; NotAsked for others."""
     name = asked if isinstance(asked, str) else getattr(asked, "__name__", repr(asked))
-    exercises = [one for number in unit_numbers() for one in load_unit(number).exercises]
-    found = [one for one in exercises if one.id == name]
-    found += [one for one in exercises if name in one.names]
-    if not found:
-        known = ", ".join(one.id for one in exercises)
-        raise NotAsked(f"there is no exercise {name!r}; known: {known}")
-    return found[0]
+    try:
+        return find_exercise(name)
+    except ValueError as error:
+        raise NotAsked(str(error)) from None
 
 
 def check(exercise_id: str) -> float | None:

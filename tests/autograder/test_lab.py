@@ -135,7 +135,7 @@ def test_folder_of_the_course_itself_is_refused_before_anything_is_made(
 
 @pytest.mark.parametrize("folder", ["work", "build/try", "notebooks-of-mine", "../elsewhere"])
 def test_other_folders_are_accepted(tmp_path: Path, folder: str) -> None:
-    lab.refuse_course_folder(tmp_path / "course" / folder, tmp_path / "course")
+    assert lab.refuse_course_folder(tmp_path / "course" / folder, tmp_path / "course") is None
 
 
 def test_link_into_the_course_is_refused_too(tmp_path: Path) -> None:
