@@ -1,0 +1,247 @@
+"""What all ranks must know of a batch before it runs: shapes, dtypes, and the number of tokens.
+
+The rank that holds the batch says it, once for each new set of shapes, and the loss divisor in
+every step; each stage's rank then tells the next the shapes that it will send, found by a run on
+zeros. So a receive is posted before its sender has run, and uneven batches need no padding.
+"""
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mpedu.comm import USER_TAGS, Comm, Request
+from mpedu.keyed import Key
+
+HEADER_TAG, TABLE_TAG, TARGETS_TAG = USER_TAGS, USER_TAGS + 1, USER_TAGS + 2
+FIRST_MESSAGE_TAG = USER_TAGS + 16
+N_HEADER = 3  # ints: bytes of the table (0: as before, negative: an error), divisor, start in ns
+
+Stage = Callable[..., Any]
+
+
+class Spec(NamedTuple):
+    """Shape and dtype of one tensor."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, x: Tensor) -> "Spec":
+        """That of `x`."""
+        return cls(tuple(x.shape), x.dtype)
+
+    def empty(self, device: str) -> Tensor:
+        """A tensor of this shape and dtype, not initialised."""
+        return torch.empty(self.shape, dtype=self.dtype, device=device)
+
+
+class Announcement(NamedTuple):
+    """What one step's ranks agree on: per micro-batch the inputs of stage 0 and the targets."""
+
+    inputs: list[Spec]
+    targets: list[Spec]
+    divisor: int
+    start_ns: int
+
+
+def pack(value: object) -> Tensor:
+    """Plain data as a tensor of bytes, uint8 [n_bytes]."""
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def unpack(packed: Tensor) -> Any:
+    """What `pack` packed."""
+    return json.loads(bytes(packed.tolist()))
+
+
+def pack_specs(specs: Sequence[Spec]) -> Any:
+    """Specs as plain data."""
+    return [[list(spec.shape), str(spec.dtype).removeprefix("torch.")] for spec in specs]
+
+
+def unpack_specs(plain: Any) -> list[Spec]:
+    """What `pack_specs` made plain."""
+    return [Spec(tuple(shape), getattr(torch, name)) for shape, name in plain]
+
+
+def send_plain(comm: Comm, value: object, destination: int, what: str) -> None:
+    """Sends plain data of any size to another rank."""
+    packed = pack(value)
+    comm.send(torch.tensor([packed.numel()]), destination, HEADER_TAG, what)
+    comm.send(packed, destination, TABLE_TAG, what)
+
+
+def recv_plain(comm: Comm, source: int, what: str) -> Any:
+    """What `send_plain` sent."""
+    n_bytes = int(comm.recv(source, torch.zeros(1, dtype=torch.int64), HEADER_TAG, what))
+    return unpack(comm.recv(source, torch.empty(n_bytes, dtype=torch.uint8), TABLE_TAG, what))
+
+
+def takes_key(stage: Stage) -> bool:
+    """Whether a stage is called stage(x, key) rather than stage(x)."""
+    call = stage.forward if isinstance(stage, nn.Module) else stage
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return len([p for p in inspect.signature(call).parameters.values() if p.kind in kinds]) > 1
+
+
+def output_specs(stage: Stage, number: int, inputs: Sequence[Spec], device: str) -> list[Spec]:
+    """The outputs of a stage for these inputs, from one run on zeros for each of them.
+
+    The run leaves nothing behind: no gradient, the buffers and torch's random state as they were.
+    (A run on the meta device would need no arithmetic, but a stage that communicates could not
+    make it, and it loads modules of torch for seconds.)
+    """
+    known = {spec: _output_spec(stage, number, spec, device) for spec in dict.fromkeys(inputs)}
+    return [known[spec] for spec in inputs]
+
+
+def _output_spec(stage: Stage, number: int, spec: Spec, device: str) -> Spec:
+    x = torch.zeros(spec.shape, dtype=spec.dtype, device=device)
+    arguments = (x, Key(0, 0, 0)) if takes_key(stage) else (x,)
+    buffers = dict(stage.named_buffers()) if isinstance(stage, nn.Module) else {}
+    before = {name: buffer.clone() for name, buffer in buffers.items()}
+    with torch.random.fork_rng(), torch.no_grad():
+        y = stage(*arguments)
+        for name, buffer in buffers.items():
+            buffer.copy_(before[name])
+    y = y[0] if isinstance(y, tuple) else y
+    if not isinstance(y, Tensor):
+        kind = type(y).__name__
+        raise ValueError(f"stage {number} returned a {kind}; a stage returns y or (y, aux)")
+    return Spec.of(y)
+
+
+class Announcer:
+    """Agrees on each step's shapes and divisor with the other ranks; remembers the last shapes.
+
+    owner: the rank of each stage. stages: this rank's own.
+    """
+
+    def __init__(
+        self,
+        comm: Comm,
+        owner: Mapping[int, int],
+        stages: Mapping[int, Stage],
+        n_microbatches: int,
+        count: Callable[[Tensor], int],
+    ) -> None:
+        self._comm, self._owner, self._stages = comm, owner, stages
+        self._n_microbatches, self._count = n_microbatches, count
+        self._first, self._last = owner[0], owner[len(owner) - 1]
+        self._specs: tuple[list[Spec], list[Spec]] = ([], [])
+        self._inputs_of: dict[int, list[Spec]] = {}  # by stage: what this rank receives
+        self._sending: Request | None = None
+
+    def announce(self, batch: tuple[Tensor, Tensor] | None, stamp: bool) -> Announcement:
+        """What this step's ranks agree on; `stamp` also says when the step starts.
+
+        ValueError, on every rank, where the batch cannot be run.
+        """
+        header, table = self._made(batch, stamp) if self._comm.rank == self._first else (None, None)
+        if header is None:
+            header = torch.zeros(N_HEADER, dtype=torch.int64)
+            self._comm.recv(self._first, header, HEADER_TAG, "announcement of the batch")
+            if header[0]:
+                what = "shapes of the batch"
+                packed = torch.empty(abs(int(header[0])), dtype=torch.uint8)
+                table = unpack(self._comm.recv(self._first, packed, TABLE_TAG, what))
+        n_bytes, divisor, start_ns = header.tolist()
+        if n_bytes < 0:
+            raise ValueError(table)
+        if table is not None:
+            self._specs = (unpack_specs(table[0]), unpack_specs(table[1]))
+            self._pass_shapes()
+        return Announcement(*self._specs, divisor, start_ns)
+
+    def input_spec(self, stage: int, microbatch: int) -> Spec:
+        """Of what one of this rank's stages takes; also that of its gradient."""
+        return self._inputs_of[stage][microbatch]
+
+    def output_spec(self, stage: int, microbatch: int) -> Spec:
+        """Of what one of this rank's stages gives on; also that of its gradient."""
+        return self._inputs_of[stage + 1][microbatch]
+
+    def parts(
+        self, batch: tuple[Tensor, Tensor] | None, announced: Announcement
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """(inputs, targets) per micro-batch on this rank's device, where this rank needs them."""
+        inputs: Sequence[Tensor] = ()
+        targets: Sequence[Tensor] = ()
+        rank, device = self._comm.rank, self._comm.device
+        if rank == self._first and batch is not None:
+            inputs = batch[0].to(device).tensor_split(self._n_microbatches)
+            targets = batch[1].tensor_split(self._n_microbatches)
+            if self._last != rank:
+                whole = batch[1].detach().cpu().contiguous()
+                self._sending = self._comm.isend(whole, self._last, TARGETS_TAG, "targets")
+        elif rank == self._last:
+            specs = announced.targets
+            n_samples = sum(spec.shape[0] for spec in specs)
+            whole = Spec((n_samples, *specs[0].shape[1:]), specs[0].dtype).empty("cpu")
+            self._comm.recv(self._first, whole, TARGETS_TAG, "targets")
+            targets = whole.tensor_split(self._n_microbatches)
+        return inputs, [part.to(device) for part in targets] if rank == self._last else ()
+
+    def finish(self) -> None:
+        """Returns when what this rank announced has been taken."""
+        if self._sending is not None:
+            self._sending.wait()
+
+    def _made(self, batch: tuple[Tensor, Tensor] | None, stamp: bool) -> tuple[Tensor, Any]:
+        """The header and table of this batch, sent to all others."""
+        problem = self._problem(batch)
+        divisor, specs = 0, self._specs
+        if batch is not None and not problem:
+            divisor = int(self._count(batch[1]))
+            parts = [whole.tensor_split(self._n_microbatches) for whole in batch]
+            specs = ([Spec.of(part) for part in parts[0]], [Spec.of(part) for part in parts[1]])
+            if divisor < 1:
+                problem = "no target of this batch counts; its loss would be divided by 0"
+        table: Any = None
+        if problem:
+            table = problem
+        elif specs != self._specs:
+            table = [pack_specs(specs[0]), pack_specs(specs[1])]
+        packed = pack(table)
+        n_bytes = packed.numel() * (-1 if problem else 1) if table else 0
+        header = torch.tensor([n_bytes, divisor, time.perf_counter_ns() if stamp else 0])
+        for rank in range(self._comm.size):
+            if rank != self._first:
+                self._comm.send(header, rank, HEADER_TAG, "announcement of the batch")
+                if table:
+                    self._comm.send(packed, rank, TABLE_TAG, "shapes of the batch")
+        return header, table
+
+    def _problem(self, batch: tuple[Tensor, Tensor] | None) -> str:
+        if batch is None:
+            return f"rank {self._first} holds stage 0 and got no batch; give it (inputs, targets)"
+        n_samples, n_targets = len(batch[0]), len(batch[1])
+        if n_samples != n_targets:
+            return f"the batch has {n_samples} inputs and {n_targets} targets; give one for each"
+        if n_samples < self._n_microbatches:
+            return (
+                f"{n_samples} samples cannot be split into {self._n_microbatches} micro-batches; "
+                "give at least as many samples as micro-batches"
+            )
+        return ""
+
+    def _pass_shapes(self) -> None:
+        """Along the stages: each learns what it takes, and tells the next what it gives."""
+        self._inputs_of = {0: self._specs[0]}
+        for stage in range(len(self._owner) - 1):
+            here, there = self._owner[stage], self._owner[stage + 1]
+            what = f"shapes for stage {stage + 1}"
+            if self._comm.rank == here:
+                specs = output_specs(
+                    self._stages[stage], stage, self._inputs_of[stage], self._comm.device
+                )
+                self._inputs_of[stage + 1] = specs
+                if there != here:
+                    send_plain(self._comm, pack_specs(specs), there, what)
+            elif self._comm.rank == there:
+                self._inputs_of[stage + 1] = unpack_specs(recv_plain(self._comm, here, what))
