@@ -1,21 +1,18 @@
 """The command line: `./course lab | release | grade | demo`, and `tidy` for authors."""
 
 import argparse
-import io
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from autograder import lab
-from autograder.arguments import MISUSED, Parser, add_jobs, add_out, round_number
+from autograder.arguments import add_jobs, add_out, round_number
 from autograder.cells import tidy
-from autograder.errors import Failure
 from autograder.exercise import unit_numbers
+from mpedu.arguments import FAILED, OK, Parser, parsed, print_in_any_encoding, run_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
     from autograder.submissions import Entry
 
 # What a command needs beyond this is imported when it runs: nbgrader alone takes seconds.
-
-OK, FAILED, INTERRUPTED = 0, 1, 130
-
 
 # What Ctrl-C leaves, by command.
 _STOPPED = {
@@ -40,38 +34,8 @@ _STOPPED = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status, 2 after one sentence on stderr for a misuse."""
-    args = _parsed(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        status: int = args.run(args)
-        return status
-    except KeyboardInterrupt:
-        return _complain(args, _STOPPED.get(args.command, "stopped."), INTERRUPTED)
-    except ValueError as error:
-        return _complain(args, error, MISUSED)
-    except Failure as error:
-        return _complain(args, error, FAILED)
-    except OSError as error:
-        status = MISUSED if isinstance(error, FileNotFoundError) else FAILED
-        return _complain(args, f"{error.filename or 'A file'}: {error.strerror}.", status)
-
-
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, once they are all known; the command's own usage if one is not."""
-    top = parser()
-    args, unknown = top.parse_known_args(arguments)
-    if unknown:
-        args.parser.error(f"{' '.join(unknown)} is not known; the usage above lists what is")
-    return args
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _complain(args: argparse.Namespace, error: object, status: int) -> int:
-    print(f"course {args.command}: {error}", file=sys.stderr)
-    return status
+    args = parsed(parser(), arguments)
+    return run_command(args, _STOPPED.get(args.command, "stopped."))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -262,7 +226,5 @@ def _tidy(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names in any script, on any terminal
+    print_in_any_encoding()  # names in any script
     sys.exit(main())

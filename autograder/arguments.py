@@ -1,22 +1,10 @@
-"""What the commands' arguments have in common: the parser's way to complain, and their types."""
+"""Arguments that several of the grader's commands take, and their types."""
 
 import argparse
 import os
-import sys
 from pathlib import Path
-from typing import NoReturn
 
-ROOT = Path(__file__).resolve().parents[1]
-MISUSED = 2
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that complains as everything here does: "course grade: one sentence."."""
-
-    def error(self, message: str) -> NoReturn:
-        """Prints the usage and the message; exit status 2."""
-        self.print_usage(sys.stderr)
-        self.exit(MISUSED, f"{self.prog.removeprefix('./')}: {message}\n")
+from mpedu.arguments import ROOT
 
 
 def add_out(command: argparse.ArgumentParser, what: str, folder: str) -> None:

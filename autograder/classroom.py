@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograder.cells import read_notebook
-from autograder.errors import Failure
 from autograder.feedback import feedback_path, write_feedback
 from autograder.grader import (
     ROOT,
@@ -44,6 +43,7 @@ from autograder.results import (
 from autograder.sandbox import NOT_WALLED, Limits, Sandbox, Walls, build_runtime
 from autograder.seeds import MIN_SECRET_BYTES
 from autograder.submissions import Entry
+from mpedu.faults import Failure
 
 _SPARE_S = 120.0  # of a submission's limit, for everything that is not the student's code
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
-from autograder.errors import Failure
+from mpedu.faults import Failure
 
 _START_S = 120.0  # a loaded machine needs seconds to import what a process needs
 _STOP_S = 5.0

@@ -13,11 +13,11 @@ from nbgrader.converters import GenerateAssignment  # type: ignore[import-untype
 from nbgrader.preprocessors import SaveCells  # type: ignore[import-untyped]
 
 from autograder.cells import Node, canonical, parse_notebook, read_notebook, role
-from autograder.errors import Failure
 from autograder.exercise import Unit
 from autograder.grader import ROOT, Graded, Grader, max_score, source_notebook
 from autograder.results import GRADED, ensure_writable, write_whole
 from autograder.sandbox import WALLED, build_runtime
+from mpedu.faults import Failure
 
 _REGION = re.compile(r"BEGIN SOLUTION[^\n]*\n(.*?)[^\n]*END SOLUTION", re.DOTALL)
 # Shorter lines, like "return total", stand in honest text too.

@@ -1,10 +1,7 @@
 """What the person who grades sees: progress with the time left, a table, one line of summary."""
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from shutil import which
 from typing import Self
 
 from rich.box import SIMPLE
@@ -17,6 +14,7 @@ from autograder.grader import manual_points, rubric, unit_of_assignment
 from autograder.results import GRADED, Result, lost_points
 from autograder.sandbox import NOT_WALLED, Walls
 from autograder.submissions import some_of
+from mpedu.probes.walls import way_to_walls
 
 _WIDTH = 160  # where there is no terminal to fit into
 
@@ -149,17 +147,3 @@ def warning(walls: Walls) -> str:
         f"Warning: students' code is about to run with all your rights ({walls.rung}:"
         f" {walls.note}). {way_to_walls()}"
     )
-
-
-def way_to_walls() -> str:
-    """How to get walls on this machine, in one sentence."""
-    if sys.platform != "linux":
-        return "Walls need Linux with bubblewrap: grade there, or in a virtual machine."
-    if which("bwrap"):
-        return "bubblewrap is installed but cannot start here; user namespaces may be forbidden."
-    sudo = "" if os.geteuid() == 0 else "sudo "
-    tools = {"apt-get": "install -y", "dnf": "install -y", "pacman": "-S", "zypper": "install"}
-    found = next((f"{tool} {how}" for tool, how in tools.items() if which(tool)), None)
-    if found is None:
-        return "Install bubblewrap to have walls."
-    return f"For walls: {sudo}{found} bubblewrap"

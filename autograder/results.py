@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autograder.errors import Failure
 from autograder.judge import GroupVerdict, Verdict
+from mpedu.faults import Failure
 
 GRADED, UNREADABLE, INFRASTRUCTURE = "graded", "unreadable", "infrastructure"
 GRADES_HEADER = (

@@ -17,6 +17,13 @@ class Fault(NamedTuple):
         return self.text
 
 
+class Failure(RuntimeError):
+    """A command cannot go on: what happened and the way out, in one sentence; exit status 1.
+
+    (A wrong argument is a ValueError and exit status 2.)
+    """
+
+
 class Withheld(RuntimeError):
     """Raised by a function of the package whose answer is the exercise being checked."""
 

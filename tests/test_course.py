@@ -28,12 +28,14 @@ def test_help_lists_every_command_and_makes_nothing(bare: Machine, args: tuple[s
     before = bare.files()
     run = bare.run(*args)
     assert run.returncode == 0
-    for name in ("lab", "test", "grade", "release", "demo", "check"):
+    for name in "lab test grade release demo train bench doctor check".split():
         assert f"\n  {name} " in run.stdout
     assert bare.files() == before
 
 
-@pytest.mark.parametrize("args", [("grade", "--help"), ("lab", "--port", "1", "-h")])
+@pytest.mark.parametrize(
+    "args", [("grade", "--help"), ("lab", "--port", "1", "-h"), ("doctor", "-h")]
+)
 def test_help_of_a_command_makes_nothing(bare: Machine, args: tuple[str, ...]) -> None:
     before = bare.files()
     run = bare.run(*args)
@@ -120,6 +122,13 @@ def test_first_run_installs_all_in_one_call_and_the_second_nothing(machine: Mach
     assert second.stderr == ""
     assert machine.calls() == ["venv", installed]
     assert not machine.lock.exists() and not list(machine.tmp.iterdir())
+
+
+@pytest.mark.parametrize("command", ["train", "bench", "doctor"])
+def test_commands_of_the_package_get_their_arguments(machine: Machine, command: str) -> None:
+    run = machine.run(command, "--out", "two words")
+    words = f"<-P><-m><mpedu><{command}><--out><two words>"
+    assert run.stdout == f"{words}{machine.venv}/bin\n" and run.returncode == 7
 
 
 def test_pip_works_on_the_disk_of_the_environment(machine: Machine) -> None:

@@ -10,6 +10,7 @@ from mpedu.plot.figures import (
     optimum_sliders,
 )
 from mpedu.plot.pictures import Picture
+from mpedu.plot.runs import loss_curve, overlay
 from mpedu.plot.text import timeline_text
 from mpedu.plot.views import draw_schedule, draw_timeline, in_flight_curve, triangle_figure
 
@@ -20,8 +21,10 @@ __all__ = [
     "draw_timeline",
     "efficiency_curve",
     "in_flight_curve",
+    "loss_curve",
     "optimum_figure",
     "optimum_sliders",
+    "overlay",
     "timeline_text",
     "triangle_figure",
 ]

@@ -14,7 +14,7 @@ import toy_notebook as toy
 from autograder import classroom
 from autograder.__main__ import main
 from autograder.demo import build_class
-from autograder.errors import Failure
+from mpedu.faults import Failure
 from autograder.results import Result
 
 STOPPED = "stopped; what is recorded stays, and the same command grades the rest."

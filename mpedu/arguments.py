@@ -1,0 +1,73 @@
+"""What all commands of ./course have in common: how they read words, complain and end."""
+
+import argparse
+import io
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from mpedu.faults import Failure
+
+ROOT = Path(__file__).resolve().parents[1]
+OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that complains as everything here does: "course grade: one sentence."."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the usage and the message; exit status 2."""
+        self.print_usage(sys.stderr)
+        self.exit(MISUSED, f"{self.prog.removeprefix('./')}: {message}\n")
+
+
+def parsed(
+    top: argparse.ArgumentParser, arguments: Sequence[str] | None = None
+) -> argparse.Namespace:
+    """The arguments, once they are all known; the command's own usage if one is not.
+
+    Every command of `top` has itself as the default `parser`, and what runs it as `run`.
+    """
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:
+        args.parser.error(f"{' '.join(unknown)} is not known; the usage above lists what is")
+    return args
+
+
+def run_command(args: argparse.Namespace, stopped: str = "stopped.") -> int:
+    """The exit status of `args.run(args)`: 2 after one sentence on stderr for a misuse.
+
+    A Failure gives 1, Ctrl-C (or a polite kill) 130 and the sentence `stopped`.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status: int = args.run(args)
+        return status
+    except KeyboardInterrupt:
+        return _complain(args, stopped, INTERRUPTED)
+    except ValueError as error:
+        return _complain(args, error, MISUSED)
+    except Failure as error:
+        return _complain(args, error, FAILED)
+    except OSError as error:
+        status = MISUSED if isinstance(error, FileNotFoundError) else FAILED
+        return _complain(args, f"{error.filename or 'A file'}: {error.strerror}.", status)
+
+
+def print_in_any_encoding() -> None:
+    """Nothing; from now on what a terminal cannot show is printed as an escape, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _complain(args: argparse.Namespace, error: object, status: int) -> int:
+    print(f"course {args.command}: {error}", file=sys.stderr)
+    return status

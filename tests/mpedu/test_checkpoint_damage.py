@@ -1,0 +1,111 @@
+import json
+import os
+
+import pytest
+import torch
+from checkpoints import ABOUT, Alone, save
+
+from mpedu.checkpoint import check_same, latest_checkpoint, save_checkpoint
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 7, 8, 9, 100, -9, -1])
+def test_a_truncated_file_is_told_with_its_bytes_before_anything_loads(tmp_path, n_bytes):
+    save(tmp_path, 1)
+    file = save(tmp_path, 2) / "rank-00-of-01.safetensors"
+    found, whole = latest_checkpoint(tmp_path), file.stat().st_size
+    os.truncate(file, n_bytes % whole)
+    words = f"rank-00-of-01.safetensors has {n_bytes % whole} bytes, {whole} expected"
+    with pytest.raises(ValueError, match=words) as error:
+        latest_checkpoint(tmp_path)
+    way_out = "remove the folder step-000002 to go on from step-000001, which is whole"
+    assert str(error.value) == f"checkpoint {file.parent} is damaged: {words}; {way_out}"
+    with pytest.raises(ValueError, match=words):
+        found.load(0)
+
+
+def cut_with_its_size_noted(path):
+    file = path / "rank-00-of-01.safetensors"
+    about = json.loads((path / "about.json").read_text())
+    about["files"][file.name] = file.stat().st_size - 1
+    os.truncate(file, about["files"][file.name])
+    (path / "about.json").write_text(json.dumps(about))
+
+
+def about_with(**changed):
+    def change(path):
+        about = json.loads((path / "about.json").read_text())
+        (path / "about.json").write_text(json.dumps(about | changed))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: (path / "about.json").unlink(), "about.json is missing"),
+        (lambda path: (path / "rank-00-of-01.safetensors").unlink(), "safetensors is missing"),
+        (lambda path: os.truncate(path / "about.json", 20), "about.json cannot be read"),
+        (lambda path: (path / "about.json").write_bytes(b"\xff"), "about.json cannot be read"),
+        (lambda path: (path / "about.json").write_text("[]"), "about.json names no files"),
+        (about_with(files={}), "about.json names no files"),
+        (about_with(files={"../x": 1}), "names files that are not those of ranks 0 to 0"),
+        (about_with(step=1), "about.json is of step 1"),
+        (cut_with_its_size_noted, "has a header that cannot be read"),
+    ],
+)
+def test_a_damaged_checkpoint_is_told_in_one_sentence_and_no_other_used(tmp_path, damage, words):
+    path = save(tmp_path, 2)
+    damage(path)
+    with pytest.raises(ValueError, match=words) as error:
+        latest_checkpoint(tmp_path)
+    assert str(error.value).endswith("; remove the folder step-000002 to start anew")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("here", "words"),
+    [
+        ({"pp": 4}, "pp=2 there, pp=4 here"),
+        (
+            {"model": {"n_layers": 8, "d_model": 16}},
+            "model.n_layers=4 there, model.n_layers=8 here",
+        ),
+        ({"pp": 4, "digest": "c3"}, "pp=2 there, pp=4 here; digest='a1b2' there, digest='c3' here"),
+        ({"optimiser": "adam"}, "no optimiser there, optimiser='adam' here"),
+        ({"model": {"n_layers": 4}}, "model.d_model=16 there, no model.d_model here"),
+        ({"pp": None, "shape": []}, "pp=2 there, pp=None here; shape=[2, 3] there, shape=[] here"),
+    ],
+)
+def test_another_model_is_told_with_every_difference(tmp_path, here, words):
+    path = save(tmp_path)
+    with pytest.raises(ValueError, match="is of another model: ") as error:
+        check_same(latest_checkpoint(tmp_path), ABOUT | here)
+    way_out = "; ask for what it was saved with, or start anew in another folder"
+    assert str(error.value) == f"checkpoint {path} is of another model: {words}{way_out}"
+
+
+def test_the_same_model_passes_whatever_else_the_checkpoint_knows(tmp_path):
+    save(tmp_path, about=ABOUT | {"saved_at": "noon"})
+    assert check_same(latest_checkpoint(tmp_path), ABOUT) is None
+
+
+def test_a_rank_or_tensor_that_was_not_saved_is_told(tmp_path):
+    save(tmp_path)
+    found = latest_checkpoint(tmp_path)
+    with pytest.raises(ValueError, match=r"has no rank 1; its ranks are 0 to 0$"):
+        found.load(1)
+    with pytest.raises(ValueError, match=r"has no tensor 'head\.weight'; it has 8, from"):
+        found.load(0, ["head.weight"])
+
+
+def test_what_cannot_be_written_is_told_and_writes_nothing(tmp_path):
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        save(tmp_path, about={"dtype": torch.float32})
+    with pytest.raises(ValueError, match="keep=0 is too small; give keep >= 1"):
+        save(tmp_path, keep=0)
+    with pytest.raises(ValueError, match="step=-1 is too small"):
+        save_checkpoint(tmp_path, Alone(), -1, {}, {})
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a file").write_text("in the way")
+    with pytest.raises(ValueError, match=r"step-000001 is not written \(.*; make room, or choose"):
+        save(tmp_path / "a file")

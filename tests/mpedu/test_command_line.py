@@ -1,0 +1,102 @@
+"""The command line of the package: which module a word chooses, and how a command ends."""
+
+import signal
+import sys
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from mpedu.__main__ import COMMANDS, main
+from mpedu.faults import Failure
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """The signal handler that `main` sets, set back."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """A command `toy`, whose `run` does what it is given."""
+    module = ModuleType("mpedu.toy")
+    module.add_arguments = lambda parser: parser.add_argument("--steps", type=int)
+    monkeypatch.setitem(sys.modules, "mpedu.toy", module)
+    monkeypatch.setitem(COMMANDS, "toy", "a toy")
+
+    def does(run):
+        module.run = run
+
+    return does
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_module_and_an_example(name, capsys):
+    module = import_module(f"mpedu.{name}")
+    assert callable(module.run)
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: ./course {name} ") and f"example: ./course {name}" in said
+
+
+def test_a_command_gets_its_arguments_and_gives_the_status(command):
+    command(lambda args: args.steps)
+    assert main(["toy", "--steps", "7"]) == 7
+
+
+def test_a_command_that_is_not_chosen_is_not_imported(monkeypatch, capsys):
+    monkeypatch.setitem(COMMANDS, "absent", "there is no such module")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "there is no such module" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (ValueError("steps=0; give 1 or more"), 2, "steps=0; give 1 or more"),
+        (Failure("rank 1 died"), 1, "rank 1 died"),
+        (FileNotFoundError(2, "No such file", "a.txt"), 2, "a.txt: No such file."),
+        (PermissionError(13, "Permission denied", "b"), 1, "b: Permission denied."),
+        (KeyboardInterrupt(), 130, "stopped."),
+    ],
+)
+def test_what_ends_a_command_is_one_sentence_and_a_status(command, capsys, error, status, said):
+    def run(_args):
+        raise error
+
+    command(run)
+    assert main(["toy"]) == status
+    assert capsys.readouterr().err == f"course toy: {said}\n"
+
+
+def test_a_polite_kill_ends_a_command_like_ctrl_c(command):
+    def run(_args):
+        signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    command(run)
+    assert main(["toy"]) == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "course: the following arguments are required: COMMAND"),
+        (["tray"], "course: argument COMMAND: invalid choice: 'tray'"),
+        (["toy", "--steps", "x"], "course toy: argument --steps: invalid int value: 'x'"),
+        (["toy", "--frob"], "course toy: --frob is not known; the usage above lists what is"),
+    ],
+)
+def test_a_misuse_shows_the_usage_and_one_sentence(command, capsys, words, said):
+    command(lambda args: 0)
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    usage, *_, last = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert usage.startswith("usage: ./course") and last.startswith(said)
