@@ -174,7 +174,7 @@ def _prepare(folder: Path | None, resume: Checkpoint | None) -> None:
     """Nothing; ValueError where `folder` holds another run or cannot be written."""
     if folder is None:
         return
-    if resume is None and ((folder / METRICS).exists() or (folder / CHECKPOINTS).exists()):
+    if resume is None and any((folder / CHECKPOINTS).glob("step-*")):
         raise ValueError(
             f"{folder} holds a run already; --resume goes on with it, another --out starts anew"
         )
@@ -209,7 +209,7 @@ def _way_on(folder: Path | None) -> str:
     except ValueError as error:
         return f"{error}"
     if found is None:
-        return f"No checkpoint was written yet; remove {folder} and start anew."
+        return "No checkpoint was written yet: the same command starts anew."
     return f"`./course train --resume --out {folder}` goes on after step {found.step}."
 
 

@@ -36,7 +36,7 @@ class TrainConfig:
     schedule: str = "1f1b"
     n_microbatches: int = 8
     n_samples: int = 16
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-3
     clip_norm: float = 1.0
     seed: int = 0
     corpus: str | None = None
