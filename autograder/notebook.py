@@ -10,11 +10,13 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TextIO
 
+from autograder.checks.unit_03.sealed_runs import known_run
 from autograder.exercise import Exercise, Guess, find_exercise, find_guess, load_unit, unit_numbers
 from autograder.judge import Verdict, judge
 from autograder.local import LocalSubject, place_in, stopped
 from autograder.withhold import withheld
 from mpedu.plot import Picture, draw_schedule, draw_timeline
+from mpedu.runs import RunReport
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Timeline
 
@@ -233,6 +235,14 @@ def _is_schedule(answer: Any) -> bool:
         return False
     entries = [e for rank in answer for e in (rank if isinstance(rank, list) else [rank])]
     return all(isinstance(entry, tuple) and len(entry) == len(Action._fields) for entry in entries)
+
+
+def sealed_run(which: str | int) -> RunReport:
+    """A run with a planted fault: "A" to "D" of the text, or by number one that the check asks."""
+    try:
+        return known_run(which)
+    except ValueError as error:
+        raise NotAsked(str(error)) from None
 
 
 def my_best() -> None:

@@ -5,13 +5,16 @@ student's process can import this module.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
+from mpedu.runs import RunReport
 from mpedu.schedule import Action, Schedule
 from mpedu.simulate import Timeline
 
 Number = int | float | Fraction
 TIME_TOLERANCE = Fraction(1, 10**9)  # relative
+EVIDENCE_TOLERANCE = 1e-6  # far above what floats do, far below what any cause does
 SHARE_TOLERANCE = Fraction(1, 10**12)  # shares closer than this count as equal
 
 
@@ -106,3 +109,45 @@ def split_sizes(n_samples: int, n_microbatches: int) -> list[int]:
     """Sizes that differ by at most 1, larger first."""
     size, n_larger = divmod(n_samples, n_microbatches)
     return [size + 1] * n_larger + [size] * (n_microbatches - n_larger)
+
+
+def backward_orders(run: RunReport) -> list[list[int]]:
+    """The micro-batches of each stage's backwards, in order."""
+    return [[a.microbatch for a in actions if a.kind == "B"] for actions in run.schedule]
+
+
+def near(values: Sequence[float], expected: Sequence[float]) -> bool:
+    """Whether all values are what is expected, but for what floats do."""
+    return all(
+        math.isclose(value, due, rel_tol=EVIDENCE_TOLERANCE, abs_tol=EVIDENCE_TOLERANCE)
+        for value, due in zip(values, expected, strict=True)
+    )
+
+
+def expected_ratios(cause: str, run: RunReport) -> list[float]:
+    """The gradient ratios that follow from a cause, where the order is the same everywhere."""
+    n_samples, n_microbatches = sum(run.sizes), run.n_microbatches
+    shares = [size / n_samples for size in run.sizes]
+    if cause == "loss_not_divided":
+        return [1.0] * n_microbatches
+    if cause == "divided_twice":
+        return [share / n_microbatches for share in shares]
+    if cause == "equal_weights":
+        return [1 / n_microbatches] * n_microbatches
+    if cause == "only_last_microbatch":
+        last = backward_orders(run)[0][-1]
+        return [share * (m == last) for m, share in enumerate(shares)]
+    return shares
+
+
+def cause(run: RunReport) -> str:
+    """Which of the named causes all the evidence of a run speaks for; ValueError for none."""
+    orders = backward_orders(run)
+    if any(order != orders[0] for order in orders):
+        return "order_differs"
+    if near(run.gradient_ratios, expected_ratios("none", run)):
+        return "none" if near(run.losses, run.serial_losses) else "gradients_not_cleared"
+    for name in ("loss_not_divided", "divided_twice", "equal_weights", "only_last_microbatch"):
+        if near(run.gradient_ratios, expected_ratios(name, run)):
+            return name
+    raise ValueError("the evidence of this run speaks for no named cause")

@@ -1,6 +1,8 @@
 """What the fork server loads once, so that no rank has to: imported nowhere else."""
 
-import torch.fx.experimental.symbolic_shapes  # noqa: F401  # torch's backward loads it at first use
+# ruff: noqa: F401
+import torch._dynamo  # torch's optimisers load it when the first is made: over a second
+import torch.fx.experimental.symbolic_shapes  # its backward, at first use: half a second
 
 import mpedu.pipeline
-import mpedu.ranks  # noqa: F401
+import mpedu.ranks

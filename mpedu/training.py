@@ -1,7 +1,7 @@
 """Training a small GPT on a pipeline: what every rank runs, and what it tells of each step."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from mpedu.pipeline import PipelineEngine, StepResult
 from mpedu.schedule import Schedule, stage_to_rank
 from mpedu.simulate import Costs, Span
 
+Loss = Callable[[Tensor, Tensor], Tensor]
 BYTES = 256  # a byte is a token
 WARM_UP_STEPS = 10
 
@@ -108,6 +109,13 @@ class StepReport(NamedTuple):
     start_s: float
     end_s: float
 
+    @classmethod
+    def of(cls, rank: int, step: int, result: StepResult, norm: float) -> "StepReport":
+        """The report on an engine's result."""
+        peak = result.peak_in_flight
+        when = (result.spans, result.start_s, result.end_s)
+        return cls(rank, step, result.loss, result.n_tokens, norm, peak, *when)
+
 
 def train_rank(
     comm: Comm,
@@ -130,21 +138,18 @@ def train_rank(
     about = {"config": config.as_words(), "corpus": corpus.digest}
     for step in range(first, n_steps + 1):
         batch = corpus.batch(step, config.n_samples, config.n_tokens, config.seed)
-        result, norm = trainer.step(step, batch)
-        report = StepReport(comm.rank, step, result.loss, result.n_tokens, norm, *_measured(result))
-        comm.report(report)
+        result = trainer.engine.run(batch, config.seed, step)
+        comm.report(StepReport.of(comm.rank, step, result, trainer.update(step)))
         if folder is not None and (step == n_steps or step % save_every == 0):
             save_checkpoint(folder, comm, step, trainer.tensors(), about)
-
-
-def _measured(result: StepResult) -> tuple[int, list[Span], float, float]:
-    return result.peak_in_flight, result.spans, result.start_s, result.end_s
 
 
 class Trainer:
     """This rank's stages, their optimiser, and the engine that fills their gradients."""
 
-    def __init__(self, comm: Comm, config: TrainConfig, schedule: Schedule) -> None:
+    def __init__(
+        self, comm: Comm, config: TrainConfig, schedule: Schedule, loss: Loss = token_loss
+    ) -> None:
         self.comm, self.config = comm, config
         owner = stage_to_rank(schedule)
         self.stages = {
@@ -152,9 +157,8 @@ class Trainer:
             for stage, rank in owner.items()
             if rank == comm.rank
         }
-        engine_stages = dict(self.stages)
         self.engine = PipelineEngine(
-            schedule, comm, engine_stages, token_loss, count_targets, costs=config.costs
+            schedule, comm, self.stages, loss, count_targets, costs=config.costs
         )
         self.optimiser = torch.optim.AdamW(
             [parameter for _, parameter in self.parameters()], lr=config.learning_rate
@@ -165,16 +169,15 @@ class Trainer:
         for stage in self.stages.values():
             yield from stage.named_parameters()
 
-    def step(self, number: int, batch: tuple[Tensor, Tensor]) -> tuple[StepResult, float]:
-        """One optimiser step, the first being 1; the engine's result and the gradients' norm."""
-        result = self.engine.run(batch, self.config.seed, number)
+    def update(self, number: int) -> float:
+        """The optimiser's step `number`, from 1 on, which uses the gradients up; their norm."""
         norm = self._clip()
         warm_up = min(1.0, number / WARM_UP_STEPS)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate * warm_up
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return result, norm
+        return norm
 
     def _clip(self) -> float:
         """Scales all ranks' gradients so that their common norm is at most `clip_norm`; the norm.

@@ -47,6 +47,7 @@ ORDER = [
     "training",
     "ledger",
     "train",
+    "train_step",
     "probes",
     "probes.machine",
     "probes.programs",
@@ -56,7 +57,7 @@ ORDER = [
     "doctor",
     "__main__",
 ]
-LAYER_0 = ["faults", "schedule", "validate", "families", "simulate", "cost", "comm", "traffic"]
+LAYER_0 = ["faults", "schedule", "validate", "families", "simulate", "cost", "runs", "sealed", "comm", "traffic"]
 MODULES = sorted((ROOT / "mpedu").rglob("*.py")) + sorted((ROOT / "autograder").rglob("*.py"))
 
 

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from autograder.diagnosis import Answers, Case, Diagnosis, Miss, Subject, examine, has_over
+from autograder.diagnosis import (
+    Answers,
+    Case,
+    Diagnosis,
+    Miss,
+    StudentError,
+    Subject,
+    examine,
+    has_over,
+)
 from autograder.exercise import Draw
 
 
@@ -31,6 +40,14 @@ class Bounded:
         return got
 
 
+def outcome(subject: Subject, case: Case) -> Any:
+    """The answer to one case, or the error that stands in its place, for `Answered` to raise."""
+    try:
+        return getattr(subject, case.name)(*case.args)
+    except (StudentError, Miss) as error:
+        return error
+
+
 class Answered:
     """A subject that was asked before: gives its answers again, in the same order."""
 
@@ -39,7 +56,13 @@ class Answered:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Gives the next answer, whatever is asked."""
-        return lambda *args: next(self._left)[1]
+        return lambda *args: _given(next(self._left)[1])
+
+
+def _given(answer: Any) -> Any:
+    if isinstance(answer, StudentError | Miss):
+        raise answer
+    return answer
 
 
 def same_miss(draw: Draw) -> None:

@@ -9,7 +9,7 @@ from autograder.exercise import Unit
 from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
-_MODULES = ("faults", "schedule", "validate", "families", "simulate", "cost", "doctor")
+_MODULES = ("faults", "schedule", "validate", "families", "simulate", "runs", "cost", "doctor")
 # Stands for what draws or talks to the student: the judge asks the functions itself.
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 

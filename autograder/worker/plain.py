@@ -9,15 +9,14 @@ Runs on both sides of the wall, so it knows nothing of the autograder.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from types import GeneratorType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mpedu.schedule import Action
-from mpedu.simulate import Costs, Span, Timeline
+from autograder.worker.records import REAL_DTYPES, RECORDS, coerced
 
 MAX_DEPTH = 64
 # A value counts 1, its text and bytes 1 per 8; a list that appears twice counts twice.
@@ -26,48 +25,14 @@ MAX_SIZE = 2_000_000
 MAX_DICT_ENTRIES = 10_000
 
 _LIST, _TUPLE, _DICT, _SHARED, _ARRAY, _FRACTION = range(6)
-_REAL_DTYPES = frozenset("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8".split())
-_DTYPES = _REAL_DTYPES | {"c8", "c16"}
-_NUMPY_SCALARS = {np.dtype(code).type for code in _REAL_DTYPES} | {np.longlong, np.ulonglong}
+_DTYPES = REAL_DTYPES | {"c8", "c16"}
+_TAG_OF = {kind: tag for tag, kind in enumerate(RECORDS, start=16)}
+_RECORD_OF = {tag: kind for kind, tag in _TAG_OF.items()}
+_PLAIN = (bool, int, float, str, list, tuple, dict, Fraction, np.ndarray)
 
 
 class NotPlain(Exception):
     """A value that is not plain data; the message is one sentence that says where and why."""
-
-
-class _Field(NamedTuple):
-    allowed: str  # what it may hold, in words
-    holds: Callable[[Any], bool]
-
-
-def _coerced(value: Any) -> Any:
-    """A NumPy number as the Python number it stands for, anything else as it is."""
-    return value.item() if type(value) in _NUMPY_SCALARS else value
-
-
-def _is_number(value: Any) -> bool:
-    return type(_coerced(value)) in (int, float, Fraction)
-
-
-def _is_per_stage(value: Any) -> bool:
-    return all(map(_is_number, value)) if type(value) in (list, tuple) else _is_number(value)
-
-
-_TEXT = _Field("a str", lambda value: type(value) is str)
-_WHOLE = _Field("an int", lambda value: type(_coerced(value)) is int)
-_NUMBER = _Field("a number", _is_number)
-_PER_STAGE = _Field("a number or a list of them", _is_per_stage)
-_SPANS = _Field("a list of Span", lambda v: type(v) is list and set(map(type, v)) <= {Span})
-_HALF = _Field(f"None, {_PER_STAGE.allowed}", lambda value: value is None or _is_per_stage(value))
-_RECORDS: dict[type, tuple[_Field, ...]] = {
-    Action: (_TEXT, _WHOLE, _WHOLE),
-    Span: (_WHOLE, _TEXT, _WHOLE, _WHOLE, _NUMBER, _NUMBER),
-    Timeline: (_SPANS, _WHOLE),
-    Costs: (_PER_STAGE, _PER_STAGE, _HALF, _HALF, _NUMBER),
-}
-_TAG_OF = {kind: tag for tag, kind in enumerate(_RECORDS, start=16)}
-_RECORD_OF = {tag: kind for kind, tag in _TAG_OF.items()}
-_PLAIN = (bool, int, float, str, list, tuple, dict, Fraction, np.ndarray)
 
 
 def to_plain(value: object, envelope: int = 0) -> Any:
@@ -91,7 +56,7 @@ class _Writer:
         self.path: list[int | str] = []  # leads to the part at hand
 
     def tree(self, value: Any) -> Any:
-        value = _coerced(value)
+        value = coerced(value)
         kind = type(value)
         if value is None or kind is bool or kind is float:
             return value
@@ -147,7 +112,7 @@ class _Writer:
 
     def _record(self, value: Any, kind: Any) -> list[Any]:
         flat: list[Any] = [_TAG_OF[kind]]
-        for name, field in zip(kind.__match_args__, _RECORDS[kind], strict=True):
+        for name, field in zip(kind.__match_args__, RECORDS[kind], strict=True):
             part = getattr(value, name)
             if not field.holds(part):
                 self.path.append(f".{name}")
@@ -300,7 +265,7 @@ def _dict(values: list[Any]) -> dict[Any, Any]:
 
 
 def _record(kind: Any, values: list[Any]) -> Any:
-    for field, value in zip(_RECORDS[kind], values, strict=True):
+    for field, value in zip(RECORDS[kind], values, strict=True):
         if not field.holds(value):
             raise ValueError(f"a {kind.__name__} with a field that is not {field.allowed}")
     return kind(*values)

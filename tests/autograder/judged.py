@@ -2,6 +2,7 @@
 
 from autograder.bank.unit_03 import RIGHT
 from autograder.checks.unit_03 import bubble_mistakes as bubbles
+from autograder.checks.unit_03 import cause_mistakes as causes
 from autograder.checks.unit_03 import pieces_mistakes as pieces
 from autograder.checks.unit_03 import schedule_mistakes as schedules
 from autograder.checks.unit_03 import time_mistakes as times
@@ -18,7 +19,7 @@ SECRETS = (bytes(range(16)), b"another secret of a class")
 
 CAUSES = {
     mistake.id
-    for module in (bubbles, pieces, schedules, times, timelines)
+    for module in (bubbles, causes, pieces, schedules, times, timelines)
     for known in vars(module).values()
     for mistake in (known if isinstance(known, tuple) else ())
     if isinstance(mistake, Mistake)

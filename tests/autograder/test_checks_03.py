@@ -19,7 +19,7 @@ from mpedu.simulate import Costs, Timeline, simulate_until_stuck
 
 EXERCISES = pytest.mark.parametrize("exercise", UNIT.exercises, ids=lambda one: one.id)
 # What the formulas of a general sentence may hold; any other digit could be one of a case.
-FORMULAS = re.compile(r"K-1|4K|K=1 must give 0|1e-12")
+FORMULAS = re.compile(r"K-1|4K|K=1 must give 0|1e-12|1/M")
 
 
 @pytest.mark.parametrize("answer", WRONG, ids=lambda answer: answer.id)

@@ -185,7 +185,7 @@ def test_drawn_pairs_are_different_and_hold_the_ones_always_asked():
 def test_every_unit_has_its_exercises_with_points_hints_and_known_evidence():
     unit = load_unit("03")
     assert unit.assignment == "03-gpipe"
-    assert sum(one.points for one in unit.exercises) == 17
+    assert sum(one.points for one in unit.exercises) == 20
     for one in unit.exercises:
         assert len(one.hints) == 3, one.id
         assert find_exercise(one.id) is one

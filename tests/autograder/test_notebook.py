@@ -203,7 +203,7 @@ def test_points_so_far_stand_beside_the_guesses(capsys):
     assert ask("gpipe", SERIAL) == 2.0
     my_best()
     out = capsys.readouterr().out
-    assert "2 of 3" in out and "Points so far: 2 of 17." in out and "You said 64; it is 14." in out
+    assert "2 of 3" in out and "Points so far: 2 of 20." in out and "You said 64; it is 14." in out
 
 
 def test_the_best_of_all_tries_counts():

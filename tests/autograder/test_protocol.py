@@ -16,10 +16,12 @@ import pytest
 from autograder.worker.plain import MAX_DEPTH, NotPlain
 from autograder.worker.protocol import MAX_FRAME_BYTES, Channel, ProtocolError, decode, encode
 from mpedu.families import gpipe
+from mpedu.runs import RunReport
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Span, Timeline, simulate
 
 HALF = Fraction(1, 2)
+RUN = RunReport(gpipe(2, 2), (2, 1), (0.5, 0.25), (1.0, 0.5), (1.0, 0.75))
 
 
 class MyAction(Action):
@@ -104,6 +106,7 @@ def doubled(times: int) -> list[Any]:
         Costs(),
         Costs(forward_s=[1, HALF], backward_s=(2.0, 3.0), input_s=0.25, latency_s=HALF),
         gpipe(4, 8),
+        RUN,
         nested(MAX_DEPTH),
     ],
     ids=lambda value: repr(value)[:30],
@@ -190,6 +193,11 @@ def test_equal_lists_come_back_as_different_lists() -> None:
         (Span(0, "F", 0, 0, None, 1), "answer.start_s is None; give a number"),  # type: ignore
         (Timeline((), 1), "answer.spans is a tuple; give a list of Span"),  # type: ignore[arg-type]
         (Timeline([Action("F", 0, 0)], 1), "answer.spans is a list; give a list of Span"),  # type: ignore[list-item]
+        (
+            RUN._replace(schedule=[Action("F", 0, 0)]),
+            "answer.schedule is a list; give a list of lists of Action",
+        ),  # type: ignore[list-item]
+        (RUN._replace(losses=[1.0]), "answer.losses is a list; give a tuple of numbers"),  # type: ignore[arg-type]
         (2**63, "the answer is a whole number of 64 bits; 63 and a sign can pass"),
         ([1, -(2**70)], "answer[1] is a whole number of 71 bits"),
         (Fraction(1, 2**64), "the answer is a whole number of 65 bits"),
@@ -269,6 +277,9 @@ ACTION = [16, "F", 0, 0]
         frame([18, [1], 1]),
         frame([19, -1.0, 1.0, None, None, 0]),
         frame([19, [0, "x"], 1.0, None, None, 0]),
+        frame([20, [0, [0, [1]]], [1], [1], [1], [1]]),
+        frame([20, [0], [0], [1], [1], [1]]),
+        frame([20, [0], [1], [1, "0"], [1], [1]]),
         b"\x91" * 500_000,
         b"\xdd" + struct.pack(">I", 2_000_000) + b"\x91\x01" * 2_000_000,
         b"\x92\x01" * 500,

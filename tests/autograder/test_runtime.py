@@ -25,9 +25,10 @@ TOY = Unit(
 )
 UNITS = [TOY, *map(load_unit, unit_numbers())]
 FILES = {
-    "mpedu": "__init__ faults schedule validate families simulate cost doctor".split(),
+    "mpedu": "__init__ faults schedule validate families simulate runs cost doctor".split(),
     "autograder": "__init__ notebook".split(),
-    "autograder/worker": "__init__ __main__ plain protocol walls trouble limit student".split(),
+    "autograder/worker": "__init__ __main__ plain protocol records walls trouble limit"
+    " student".split(),
 }
 SECRETS = ["checks", "bank"]  # folders of the autograder that tell answers
 
@@ -128,7 +129,7 @@ def test_nothing_else_of_ours_can_be_imported_from_it(runtime: Path) -> None:
     code = """
 import importlib
 for name in ("autograder.checks", "autograder.bank", "autograder.judge", "autograder.seeds",
-             "autograder.oracle", "autograder.exercise", "mpedu.bench"):
+             "autograder.oracle", "autograder.exercise", "mpedu.bench", "mpedu.sealed"):
     try: importlib.import_module(name); print(name)
     except ModuleNotFoundError: pass
 """

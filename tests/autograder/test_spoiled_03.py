@@ -5,6 +5,7 @@ from judged import SECRETS, UNIT, Asked
 
 from autograder import oracle
 from autograder.judge import judge
+from mpedu.runs import CAUSES
 from mpedu.schedule import Action
 
 
@@ -84,6 +85,10 @@ def extra_piece(pieces, args, rng):
     return [*pieces, (0, 0.0)]
 
 
+def other_cause(name, args, rng):
+    return rng.choice([cause for cause in CAUSES if cause != name])
+
+
 SPOILED = {
     "gpipe": [
         swapped_forwards,
@@ -100,6 +105,7 @@ SPOILED = {
     "step_time_s": [more],
     "best_microbatches": [worst_count],
     "split_batch": [lighter, moved_sample, extra_piece],
+    "cause": [other_cause],
 }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import Answer
+from autograder.bank.unit_03.cheats_cause import CAUSE_CHEATS
 from autograder.bank.unit_03.right import RIGHT
 from autograder.checks import unit_03
 from autograder.diagnosis import StudentError
@@ -256,6 +257,7 @@ CHEATS = (
             **_all_fail("idle_share", "bubble", "step_time", diagnosis="no_number"),
             **_all_fail("best_microbatches", diagnosis="no_int"),
             **_all_fail("split_batch", diagnosis="no_pairs"),
+            **_all_fail("cause", diagnosis="no_name"),
         },
     ),
     Answer(
@@ -290,4 +292,5 @@ CHEATS = (
         _LIES,
         _all_fail("gpipe", "gpipe_fast", "idle_share", diagnosis="not_plain"),
     ),
+    *CAUSE_CHEATS,
 )

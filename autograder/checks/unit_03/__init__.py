@@ -1,7 +1,6 @@
 """Unit 03, GPipe and the bubble: its exercises and what their answers must do."""
 
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from autograder import oracle
@@ -11,10 +10,12 @@ from autograder.checks.subjects import (
     Bounded,
     missed,
     misses,
+    outcome,
     resting_on,
     same_miss,
 )
 from autograder.checks.unit_03 import bubble_mistakes as bubbles
+from autograder.checks.unit_03 import cause_mistakes as causes
 from autograder.checks.unit_03 import pieces_mistakes as pieces
 from autograder.checks.unit_03 import schedule_mistakes as schedules
 from autograder.checks.unit_03 import time_mistakes as times
@@ -32,14 +33,14 @@ from autograder.checks.unit_03.cases import (
     steps,
     timed,
 )
+from autograder.checks.unit_03.sealed_runs import drawn_runs, runs_seed
 from autograder.checks.unit_03.texts import GUESSES as GUESSES
 from autograder.checks.unit_03.texts import HINTS
-from autograder.checks.values import differs_from, shown
+from autograder.checks.values import differs_from
 from autograder.diagnosis import (
     Answers,
     Case,
     Diagnosis,
-    Miss,
     Subject,
     ask,
     examine,
@@ -47,7 +48,7 @@ from autograder.diagnosis import (
 )
 from autograder.exercise import Draw, exercise
 from mpedu.families import naive
-from mpedu.simulate import Costs, Timeline, simulate_until_stuck
+from mpedu.simulate import Timeline
 
 SLUG = "gpipe"
 # Whatever computes an answer of this unit, withheld while any of its exercises is checked.
@@ -113,39 +114,7 @@ def gpipe_fast(subject: Subject, draw: Draw) -> None:
     costs = [(1, 2), (1, 1), (5, 3)]
     if draw.secret:
         costs = [(draw.int(1, 99), draw.int(1, 99)) for _ in costs]
-    examine(subject, schedule_cases(draw, 5), lambda case, got: _slow(case, got, costs))
-
-
-def _slow(case: Case, got: Any, costs: list[tuple[int, int]]) -> Diagnosis | None:
-    fault = illegal(case, got)
-    if fault:
-        why = fault.text.removeprefix(f"{case}: ")
-        text = f"{case}: not a legal schedule, so it has no makespan: {why}"
-        return Diagnosis("illegal", text, f"not a legal schedule: {fault.general}")
-    n_stages, n_microbatches = case.args
-    for forward_s, backward_s in costs:
-        timeline = simulate_until_stuck(got, Costs(forward_s, backward_s))
-        least_s = oracle.least_makespan_s(n_stages, n_microbatches, (forward_s, backward_s))
-        if timeline.makespan_s > least_s:
-            text = (
-                f"{case}: makespan {shown(timeline.makespan_s)} at costs {forward_s} and "
-                f"{backward_s}; {shown(least_s)} is possible.{_pause(timeline)}"
-            )
-            return Diagnosis("slow", text, "the makespan is longer than it must be.")
-    return None
-
-
-def _pause(timeline: Timeline) -> str:
-    """Where the last stage waits: in the fastest schedule it never does between its boxes."""
-    last = [span for span in timeline.spans if span.rank == timeline.n_ranks - 1]
-    last.sort(key=lambda span: span.start_s)
-    for before, after in pairwise(last):
-        if after.start_s > before.end_s:
-            return (
-                f" The last stage need not pause: yours waits from {shown(before.end_s)} to "
-                f"{shown(after.start_s)} s, before {after.kind}{after.microbatch}."
-            )
-    return ""
+    examine(subject, schedule_cases(draw, 5), lambda case, got: schedules.slow(case, got, costs))
 
 
 @exercise(
@@ -278,22 +247,31 @@ def split_batch(subject: Subject, draw: Draw) -> None:
         n_samples = draw.int(2, 40) if draw.secret else 3
         for too_many in (n_samples + 1, n_samples + 2):
             more = Case("split_batch", (n_samples, too_many))
-            _expect_refusal(subject, more, *more.args)
+            pieces.expect_refusal(subject, more, *more.args)
         for too_few in (0, -draw.int(1, 9)):
-            _expect_refusal(subject, Case("split_batch", (n_samples, too_few)))
+            pieces.expect_refusal(subject, Case("split_batch", (n_samples, too_few)))
     with draw.group("weights", points=1):
         if not answers:
             same_miss(draw)
         examine(Answered(answers), cases, pieces.differs_weight, pieces.WEIGHT)
 
 
-def _expect_refusal(subject: Subject, case: Case, *named: object) -> None:
-    """As `expect_error`; an answer with empty pieces is told apart."""
-    try:
-        expect_error(subject, case, *named)
-    except Miss as miss:
-        if miss.diagnosis.id == "no_error":
-            empty = pieces.without_samples(case, ask(subject, case))
-            if empty:
-                raise Miss(empty) from None
-        raise
+@exercise(
+    "cause",
+    title="E6 Cause of a sealed run",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["cause"],
+)
+def cause(subject: Subject, draw: Draw) -> None:
+    """Which of seven causes a run's ratios, schedule and losses speak for."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    cases = [Case("cause", (run,)) for _, run in drawn_runs(runs_seed(draw))]
+    answers: Answers = []
+    for label, names in causes.GROUPS.items():
+        with draw.group(label, points=1):
+            # All at once, so that nothing but its evidence tells which group a run belongs to.
+            answers = answers or [(case, outcome(subject, case)) for case in cases]
+            own = [answer for answer in answers if oracle.cause(*answer[0].args) in names]
+            known = causes.known_mistakes(answers)
+            examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)

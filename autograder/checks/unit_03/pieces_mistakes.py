@@ -6,7 +6,17 @@ from typing import Any
 
 from autograder import oracle
 from autograder.checks.values import Number, close, number_problem, shown, whole_problem
-from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, each
+from autograder.diagnosis import (
+    Answers,
+    Case,
+    Diagnosis,
+    Miss,
+    Mistake,
+    Subject,
+    ask,
+    each,
+    expect_error,
+)
 
 Sized = list[tuple[int, Number]]
 
@@ -201,3 +211,15 @@ def without_samples(case: Case, got: Any) -> Diagnosis | None:
         "mean; the docstring promises a ValueError."
     )
     return Diagnosis("empty_piece", text, "pieces without a sample must be refused.")
+
+
+def expect_refusal(subject: Subject, case: Case, *named: object) -> None:
+    """As `expect_error`; an answer with empty pieces is told apart."""
+    try:
+        expect_error(subject, case, *named)
+    except Miss as miss:
+        if miss.diagnosis.id == "no_error":
+            empty = without_samples(case, ask(subject, case))
+            if empty:
+                raise Miss(empty) from None
+        raise

@@ -1,15 +1,16 @@
 """The typical mistakes of unit 03's schedules, and the sentences they draw."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from autograder import oracle
 from autograder.checks.schedules import as_schedule, illegal, most_work
 from autograder.checks.values import shown
-from autograder.diagnosis import Answers, Case, Mistake, each
+from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, each
 from mpedu.families import naive
 from mpedu.schedule import Action, Schedule
-from mpedu.simulate import Costs, simulate_until_stuck
+from mpedu.simulate import Costs, Timeline, simulate_until_stuck
 
 UNIT_COSTS = Costs(forward_s=1, backward_s=2)  # whole numbers: exact, and the ones of the text
 
@@ -191,3 +192,36 @@ FORWARDS_FIRST = (
         "all forwards first.",
     ),
 )
+
+
+def slow(case: Case, got: Any, costs: list[tuple[int, int]]) -> Diagnosis | None:
+    """For `examine`: a makespan longer than it must be at some of the costs, None for the least."""
+    fault = illegal(case, got)
+    if fault:
+        why = fault.text.removeprefix(f"{case}: ")
+        text = f"{case}: not a legal schedule, so it has no makespan: {why}"
+        return Diagnosis("illegal", text, f"not a legal schedule: {fault.general}")
+    n_stages, n_microbatches = case.args
+    for forward_s, backward_s in costs:
+        timeline = simulate_until_stuck(got, Costs(forward_s, backward_s))
+        least_s = oracle.least_makespan_s(n_stages, n_microbatches, (forward_s, backward_s))
+        if timeline.makespan_s > least_s:
+            text = (
+                f"{case}: makespan {shown(timeline.makespan_s)} at costs {forward_s} and "
+                f"{backward_s}; {shown(least_s)} is possible.{_pause(timeline)}"
+            )
+            return Diagnosis("slow", text, "the makespan is longer than it must be.")
+    return None
+
+
+def _pause(timeline: Timeline) -> str:
+    """Where the last stage waits: in the fastest schedule it never does between its boxes."""
+    last = [span for span in timeline.spans if span.rank == timeline.n_ranks - 1]
+    last.sort(key=lambda span: span.start_s)
+    for before, after in pairwise(last):
+        if after.start_s > before.end_s:
+            return (
+                f" The last stage need not pause: yours waits from {shown(before.end_s)} to "
+                f"{shown(after.start_s)} s, before {after.kind}{after.microbatch}."
+            )
+    return ""

@@ -1,6 +1,7 @@
 """The hints and guesses of unit 03: idea, neighbouring case, skeleton with blanks."""
 
 from autograder import oracle
+from autograder.checks.unit_03.sealed_runs import same_first_losses
 from autograder.exercise import Guess
 from mpedu.simulate import simulate_until_stuck
 
@@ -29,6 +30,15 @@ GUESSES = (
         lambda: oracle.best_microbatches(4, 64, 1, 1),
         least=1,
         most=64,
+        whole=True,
+    ),
+    Guess(
+        "sealed-first-loss",
+        "Four training runs, a fault in each. In how many of them is the loss of the first step "
+        "the one of a healthy run?",
+        same_first_losses,
+        least=0,
+        most=4,
         whole=True,
     ),
 )
@@ -121,6 +131,25 @@ _SPLIT_BATCH = (
     "    sizes = [size + 1] * ... + [size] * (...)\n"
     "    return [(size, ... / ...) for size in sizes]",
 )
+_CAUSE = (
+    "Idea: ask the evidence one question at a time. Do all stages run their backwards in one "
+    "order? With which weight did each micro-batch count, and with which should it have? If all "
+    "that is right, do the losses follow the serial ones to the end? The first no is the lead.",
+    "Neighbouring case: 5 samples in pieces of 3 and 2. Healthy ratios are 3/5 and 2/5. Nothing "
+    "divided: 1 and 1. The mean of the two means: 1/2 and 1/2. Shares, and then divided by 2 as "
+    "well: 3/10 and 1/5. And if each backward overwrote the one before: 0 and 2/5, unless the "
+    "schedule runs the backward of the second piece first.",
+    "Skeleton:\n"
+    "    n_samples, m = sum(run.sizes), len(run.sizes)\n"
+    "    shares = [size / ... for size in run.sizes]\n"
+    "    orders = [[a.microbatch for a in actions if a.kind == ...] for actions in run.schedule]\n"
+    "    if any(order != ... for order in orders): return ...\n"
+    "    weights = {... : [1.0] * m, ... : [1 / m] * m, ... : [share / ... for share in shares]}\n"
+    "    weights[...] = [share if piece == orders[0][...] else 0.0 for ...]\n"
+    "    if all(math.isclose(ratio, share, rel_tol=...) for ...):\n"
+    "        ...  # and the losses?\n"
+    "    return next(name for name, expected in weights.items() if ...)",
+)
 HINTS = {
     "gpipe": _GPIPE,
     "gpipe_fast": _GPIPE_FAST,
@@ -129,4 +158,5 @@ HINTS = {
     "step_time": _STEP_TIME,
     "best_microbatches": _BEST_MICROBATCHES,
     "split_batch": _SPLIT_BATCH,
+    "cause": _CAUSE,
 }

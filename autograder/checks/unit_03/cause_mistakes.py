@@ -1,0 +1,262 @@
+"""The typical mistakes of unit 03 with sealed runs, and the sentences they draw.
+
+A sentence says which evidence to look at, never which cause it speaks for.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from autograder import oracle
+from autograder.checks.unit_03.sealed_runs import public_runs
+from autograder.checks.values import shown
+from autograder.diagnosis import Answers, Case, Diagnosis, Mistake
+from mpedu.runs import CAUSES, RunReport
+
+GROUPS = {
+    "how much each micro-batch counts": ("loss_not_divided", "divided_twice", "equal_weights"),
+    "which gradients reach which micro-batch": ("only_last_microbatch", "order_differs"),
+    "healthy runs, and what a step leaves behind": ("none", "gradients_not_cleared"),
+}
+_RATIOS = (
+    "ratio_evidence",
+    "Compare the gradient ratios with 1/M, and with each micro-batch's share of the batch.",
+)
+_KEPT = (
+    "kept_evidence",
+    "Look at which gradient ratios are zero, and at which backward the schedule runs last.",
+)
+_ORDER = ("order_evidence", "Compare the orders in which neighbouring stages run their backwards.")
+_LOSSES = (
+    "loss_evidence",
+    "Compare the losses with the serial ones, step by step, to the last step.",
+)
+_EVIDENCE = {
+    "loss_not_divided": _RATIOS,
+    "divided_twice": _RATIOS,
+    "equal_weights": _RATIOS,
+    "only_last_microbatch": _KEPT,
+    "order_differs": _ORDER,
+    "gradients_not_cleared": _LOSSES,
+}
+
+
+def differs_cause(case: Case, got: Any) -> Diagnosis | None:
+    """For `examine`: which evidence a wrong cause overlooks, None for the right one."""
+    if not isinstance(got, str):
+        text = f"{_gives(case, got)}; the name of a cause is asked, a str."
+        return Diagnosis("no_name", text, "cause gives no str; the name of a cause is asked.")
+    if got not in CAUSES:
+        text = f"{_gives(case, got)}, which is no cause; the causes are {', '.join(CAUSES)}."
+        general = "the name is not among the causes of the docstring."
+        return Diagnosis("unknown_name", text, general)
+    right = oracle.cause(case.args[0])
+    if got == right:
+        return None
+    id, look = _EVIDENCE[got if right == "none" else right]
+    return Diagnosis(id, f"{_gives(case, got)}. {look}", f"a cause is not the right one. {look}")
+
+
+def _gives(case: Case, got: Any) -> str:
+    """A run in words, with the way to look at a public one, and the answer to it."""
+    (run,) = case.args
+    number = next((n for n, known in public_runs().items() if known == run), None)
+    look = f" {number} (`print(sealed_run({number}))`)" if number else ""
+    given = repr(got) if isinstance(got, str) and len(got) <= 40 else shown(got)
+    sizes = ",".join(map(str, run.sizes))
+    return (
+        f"Run{look} of {run.n_stages} stages and {run.n_microbatches} micro-batches of {sizes} "
+        f"samples: cause gives {given}"
+    )
+
+
+Seen = list[tuple[RunReport, str, str]]  # run, right cause, answer
+
+
+def _mistake(id: str, explains: Callable[[Seen], bool], why: str) -> Mistake:
+    def matches(answers: Answers) -> bool:
+        seen = [(case.args[0], oracle.cause(case.args[0]), got) for case, got in answers]
+        return explains(seen)
+
+    return Mistake(id, matches, lambda case, got: f"{_gives(case, got)}. {why}", why)
+
+
+def _wrong_where(
+    expected: Callable[[RunReport, str], bool], given: str | None = None
+) -> Callable[[Seen], bool]:
+    """Are exactly the runs (run, right cause) that are `expected` wrong, all answered `given`?"""
+
+    def explains(seen: Seen) -> bool:
+        wrong = [got for _, right, got in seen if got != right]
+        named = given is None or all(got == given for got in wrong)
+        exactly = all((got != right) == expected(run, right) for run, right, got in seen)
+        return len(wrong) > 1 and named and exactly
+
+    return explains
+
+
+def _is_ragged(run: RunReport) -> bool:
+    return len(set(run.sizes)) > 1
+
+
+def _last_run(run: RunReport) -> int:
+    return oracle.backward_orders(run)[0][-1]
+
+
+def _ascends(run: RunReport) -> bool:
+    return all(order == sorted(order) for order in oracle.backward_orders(run))
+
+
+def _one_name(seen: Seen) -> bool:
+    return len({got for _, _, got in seen}) == 1
+
+
+def _by_losses(seen: Seen) -> bool:
+    """Does an answer follow from where the losses leave the serial ones, and to which side?"""
+    answers: dict[tuple[int, bool], set[str]] = {}
+    for run, _, got in seen:
+        pairs = list(zip(run.losses, run.serial_losses, strict=True))
+        together = [oracle.near([loss], [serial]) for loss, serial in pairs]
+        first = together.index(False) if False in together else len(together)
+        above = first < len(pairs) and pairs[-1][0] > pairs[-1][1]
+        answers.setdefault((first, above), set()).add(got)
+    return all(len(names) == 1 for names in answers.values())
+
+
+def _healthy_is_one(seen: Seen) -> bool:
+    """A ratio of 1 taken for healthy, so that healthy runs are not."""
+    not_divided = {got for _, right, got in seen if right == "loss_not_divided"}
+    return not_divided == {"none"} and all(
+        got != right for _, right, got in seen if right == "none"
+    )
+
+
+def _even_only(seen: Seen) -> bool:
+    """Every share taken for 1/M: right where sizes are equal, and not where that matters."""
+    wrong = [(run, right) for run, right, got in seen if got != right]
+    equal = [got for _, right, got in seen if right == got == "equal_weights"]
+    others = {right for _, right in wrong} - {"equal_weights"}
+    return bool(others) and not equal and all(_is_ragged(run) for run, _ in wrong)
+
+
+def _exact(seen: Seen) -> bool:
+    """Right only where `==` is, of several causes; or healthy only where losses are equal bits."""
+    wrong = [(run, right, got) for run, right, got in seen if got != right]
+    if {right for _, right, _ in wrong} == {"none"}:
+        equal = [run.losses == run.serial_losses for run, right, _ in seen if right == "none"]
+        kept = all(got == "gradients_not_cleared" for _, _, got in wrong)
+        return len(wrong) > 1 and kept and len(wrong) == equal.count(False)
+    if not all(_is_noisy(run, right) for run, right, _ in wrong):
+        return False
+    answers = [got for _, _, got in wrong]
+    fallback = max(answers, key=answers.count)  # what is left when no `==` holds
+    told = [right for _, right, got in seen if got == right != fallback and right in _OF_RATIOS]
+    missed = [right for _, right, _ in wrong if right in _OF_RATIOS]
+    return len(set(missed)) > 2 and 2 * len(told) <= len(missed)
+
+
+_OF_RATIOS = ("none", "loss_not_divided", "divided_twice", "equal_weights", "gradients_not_cleared")
+
+
+def _is_noisy(run: RunReport, right: str) -> bool:
+    """Would `==` miss what speaks for this cause?"""
+    if right == "order_differs":
+        return False
+    due = oracle.expected_ratios(right, run)
+    losses = right == "none" and run.losses != run.serial_losses
+    return losses or any(a != b for a, b in zip(run.gradient_ratios, due, strict=True))
+
+
+KNOWN = (
+    _mistake(
+        "one_name",
+        _one_name,
+        "Yours is the same for every run: look at the ratios, the schedule and the losses.",
+    ),
+    _mistake(
+        "loss_alone",
+        _by_losses,
+        "Your answers follow from the losses alone; these say that something is off, not what. "
+        "Look at the gradient ratios and at the schedule.",
+    ),
+    _mistake(
+        "healthy_is_one",
+        _healthy_is_one,
+        "You take gradient ratios of one for healthy. A ratio is the weight with which a "
+        "micro-batch counted: compare it with 1/M.",
+    ),
+    _mistake(
+        "ratio_to_m",
+        _wrong_where(lambda run, right: right == "loss_not_divided"),
+        "Compare the gradient ratios with 1/M, not with M: what would each be if nothing were "
+        "divided?",
+    ),
+    _mistake(
+        "order_ignored",
+        _wrong_where(lambda run, right: right == "order_differs"),
+        "You take no notice of the schedule: compare the backwards of neighbouring stages.",
+    ),
+    _mistake(
+        "order_by_number",
+        _wrong_where(
+            lambda run, right: right != "order_differs" and not _ascends(run), "order_differs"
+        ),
+        "Backwards may run in any order that is the same on every stage: compare stages with each "
+        "other, not with the numbers in ascending order.",
+    ),
+    _mistake(
+        "ragged_ignored",
+        _even_only,
+        "Right for equal sizes only: where sizes differ, 1/M is not a micro-batch's share. Compare "
+        "the gradient ratios with what split_batch gives.",
+    ),
+    _mistake(
+        "total_alone",
+        _wrong_where(lambda run, right: right == "equal_weights"),
+        "The gradient ratios may add up to one and still each be off: compare one by one with the "
+        "shares of the sizes.",
+    ),
+    _mistake(
+        "twice_of_equal_sizes",
+        _wrong_where(lambda run, right: right == "divided_twice" and _is_ragged(run)),
+        "Right for equal sizes only: compare each gradient ratio with its own share of the batch.",
+    ),
+    _mistake(
+        "last_by_number",
+        _wrong_where(
+            lambda run, right: (
+                right == "only_last_microbatch" and _last_run(run) != run.n_microbatches - 1
+            )
+        ),
+        "The micro-batch of the last number need not run its backward last: look at the schedule.",
+    ),
+    _mistake(
+        "first_for_last",
+        _wrong_where(lambda run, right: right == "only_last_microbatch" and _last_run(run) != 0),
+        "You look at the first micro-batch. Which backward does the schedule run last?",
+    ),
+    _mistake(
+        "losses_ignored",
+        _wrong_where(lambda run, right: right == "gradients_not_cleared", "none"),
+        "Gradient ratios tell of the first step only. Compare the losses with the serial ones to "
+        "the last step.",
+    ),
+    _mistake(
+        "exact_floats",
+        _exact,
+        "Two floats are hardly ever equal: allow a little, like math.isclose.",
+    ),
+)
+
+
+def known_mistakes(answers: Answers) -> list[Mistake]:
+    """The mistakes that explain all answers, told alike in every group of them."""
+    if not all(isinstance(got, str) and got in CAUSES for _, got in answers):
+        return []
+    wrong = [(case, got) for case, got in answers if got != oracle.cause(*case.args)]
+    if not wrong:
+        return []
+    told = [(mistake, mistake.text(*wrong[0])) for mistake in KNOWN if mistake.matches(answers)]
+    return [
+        mistake._replace(matches=lambda _: True, text=lambda *_, text=text: text)
+        for mistake, text in told
+    ]
