@@ -26,10 +26,12 @@ ORDER = [
     "ranks",
     "rank_errors",
     "launch",
+    "stages",
     "announce",
     "boxes",
     "clocks",
     "pipeline",
+    "memory",
     "preload",
     "model",
     "corpus",
@@ -48,6 +50,9 @@ ORDER = [
     "ledger",
     "train",
     "train_step",
+    "bench_engines",
+    "bench_figures",
+    "bench",
     "probes",
     "probes.machine",
     "probes.programs",
@@ -57,7 +62,18 @@ ORDER = [
     "doctor",
     "__main__",
 ]
-LAYER_0 = ["faults", "schedule", "validate", "families", "simulate", "cost", "runs", "sealed", "comm", "traffic"]
+LAYER_0 = [
+    "faults",
+    "schedule",
+    "validate",
+    "families",
+    "simulate",
+    "cost",
+    "runs",
+    "sealed",
+    "comm",
+    "traffic",
+]
 MODULES = sorted((ROOT / "mpedu").rglob("*.py")) + sorted((ROOT / "autograder").rglob("*.py"))
 
 
