@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 
 def environment_lines() -> list[str]:
-    """Python, torch, cores and GPUs of this machine, one short line each.
+    """Python, torch, cores and GPUs of this machine, and what real ranks run on, a line each.
 
     Reads package metadata and device files only: importing torch would take over a second.
     """
+    torch, n_gpus = _version("torch"), _n_gpus()
+    with_gpus = n_gpus and not torch.endswith("+cpu")
+    ranks = f"GPUs, for up to {n_gpus} ranks; processes for more" if with_gpus else "processes"
     return [
         f"Python {platform.python_version()}",
-        f"torch {_version('torch')}",
+        f"torch {torch}",
         f"cores: {_n_cores()}",
-        f"GPUs: {_n_gpus()}",
+        f"GPUs: {n_gpus}",
+        f"real ranks: {ranks}",
     ]
 
 

@@ -1,23 +1,32 @@
 """The record of a training run: what its ranks tell, step by step, and the files made of it."""
 
 import json
+import math
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from mpedu.faults import Failure
 from mpedu.plot import loss_curve, overlay
 from mpedu.simulate import Costs, Timeline, simulate
 from mpedu.trace import write_trace
 from mpedu.training import StepReport, TrainConfig
 
+EMULATED = "devices are emulated by a clock: this shows order, not this machine's speed"
 METRICS = "metrics.jsonl"
 N_FIRST = 2  # steps left out of means: the first ones also agree on shapes and fill caches
 
 
 class Step(NamedTuple):
-    """One step of all ranks."""
+    """One step of all ranks.
+
+    seconds: from its first action to the end of the optimiser's work. idle_share: of the ranks'
+    time in forward and backward.
+    """
 
     step: int
     loss: float
@@ -28,7 +37,7 @@ class Step(NamedTuple):
 
     @property
     def tokens_per_s(self) -> float:
-        """Counted targets per second of this step, forward and backward."""
+        """Targets that count per second of this step."""
         return self.n_tokens / self.seconds
 
     def words(self) -> dict[str, Any]:
@@ -39,49 +48,75 @@ class Step(NamedTuple):
 class Ledger:
     """Collects the reports of a run, and writes a line per step into `folder`/metrics.jsonl.
 
-    after_step is called with every step once all ranks have told of it.
+    earlier: the losses of the steps before, where a run goes on; its metrics file is cut down to
+    these steps. after_step is called with every step once all ranks have told of it.
     """
 
     def __init__(
         self,
         config: TrainConfig,
         folder: Path | None = None,
-        first_step: int = 1,
+        earlier: Sequence[float] = (),
         after_step: Callable[[Step], None] = lambda step: None,
     ) -> None:
         self.config, self.after_step = config, after_step
         self.schedule = config.make_schedule()
-        self.steps: list[Step] = []
-        self.peaks: dict[int, int] = {}
+        self.earlier = list(earlier)
+        self.steps: list[Step] = []  # those of this run
+        self.peaks: list[int] = []  # micro-batches in flight, by rank
         self.timeline: Timeline | None = None  # of the last step
         self._reports: dict[int, dict[int, StepReport]] = {}
-        self._spent_s: dict[tuple[str, int], list[float]] = {}
+        self._spent_s: dict[tuple[str, int], float] = defaultdict(float)  # after the first steps
         self._file = None if folder is None else folder / METRICS
         if self._file is not None:
-            self.steps = _kept(self._file, first_step)
+            _cut_down(self._file, self.earlier)
 
-    def take(self, _rank: int, report: StepReport) -> None:
-        """Takes one rank's report of one step."""
+    def take(self, rank: int, report: StepReport) -> None:
+        """Takes one rank's report of one step; the ranks may tell in any order.
+
+        Failure where the loss is no finite number.
+        """
         told = self._reports.setdefault(report.step, {})
-        told[report.rank] = report
+        told[rank] = report
         if len(told) < self.config.pp:
             return
-        reports = list(self._reports.pop(report.step).values())
-        spans = [span for each in reports for span in each.spans]
+        del self._reports[report.step]
+        self._add([told[rank] for rank in range(self.config.pp)])
+
+    def _add(self, reports: list[StepReport]) -> None:
+        """Takes a step that all ranks have told of."""
+        results = [report.result for report in reports]
+        spans = [span for result in results for span in result.spans]
         self.timeline = Timeline(spans, self.config.pp)
-        for span in spans if report.step > N_FIRST else []:
-            key = (span.kind, span.stage)
-            self._spent_s.setdefault(key, []).append(float(span.end_s - span.start_s))
-        self.peaks = {each.rank: each.peak_in_flight for each in reports}
-        seconds = max(r.end_s for r in reports) - min(r.start_s for r in reports)
-        idle = 1 - float(self.timeline.busy_s) / (self.config.pp * seconds)
-        first = reports[0]
-        step = Step(first.step, first.loss, first.n_tokens, seconds, idle, first.gradient_norm)
+        if len(self.steps) >= N_FIRST:
+            for span in spans:
+                self._spent_s[span.kind, span.stage] += float(span.end_s - span.start_s)
+        self.peaks = [result.peak_in_flight for result in results]
+        start_s = min(result.start_s for result in results)
+        worked_s = self.config.pp * (max(result.end_s for result in results) - start_s)
+        step = Step(
+            reports[0].step,
+            results[0].loss,
+            results[0].n_tokens,
+            max(report.updated_s for report in reports) - start_s,
+            1 - float(self.timeline.busy_s) / worked_s,
+            reports[0].gradient_norm,
+        )
         self.steps.append(step)
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(step.words()) + "\n")
         self.after_step(step)
+        if not math.isfinite(step.loss):
+            raise Failure(
+                f"the loss is {step.loss} at step {step.step}: the run has diverged; start anew "
+                f"with a learning rate below {self.config.learning_rate:g}"
+            )
+
+    @property
+    def losses(self) -> list[float]:
+        """Of all steps, from step 1 on."""
+        return self.earlier + [step.loss for step in self.steps]
 
     def _later(self) -> list[Step]:
         return self.steps[N_FIRST:] or self.steps
@@ -104,8 +139,9 @@ class Ledger:
         """The schedule on the model clock at this run's own mean time per stage, if it has any."""
         if not self._spent_s:
             return None
-        means = {key: fmean(times) for key, times in self._spent_s.items()}
-        forward, backward = ([means[kind, s] for s in range(self.config.pp)] for kind in "FB")
+        n_each = self.config.n_microbatches * len(self._later())
+        stages = range(self.config.pp)
+        forward, backward = ([self._spent_s[kind, s] / n_each for s in stages] for kind in "FB")
         return simulate(self.schedule, Costs(forward, backward))
 
     def draw(self, folder: Path, floor: float) -> list[Path]:
@@ -113,8 +149,7 @@ class Ledger:
         made = [folder / "loss.png", folder / "timeline.png", folder / "trace.json"]
         if not self.steps or self.timeline is None:
             return []
-        losses = [step.loss for step in self.steps]
-        loss_curve({f"pp {self.config.pp}": losses}, floor).save(made[0])
+        loss_curve({f"pp {self.config.pp}": self.losses}, floor).save(made[0])
         predicted = self.predicted_as_timed() or self.predicted()
         overlay(predicted, self.timeline, self._title()).save(made[1])
         write_trace(self.timeline, made[2], predicted)
@@ -125,22 +160,19 @@ class Ledger:
         return f"{name}; {EMULATED}" if self.config.costs else name
 
 
-EMULATED = "devices are emulated by a clock: this shows order, not this machine's speed"
+def _cut_down(file: Path, losses: Sequence[float]) -> None:
+    """Leaves the steps with these losses, the first ones, in a metrics file, each once.
 
-
-def _kept(file: Path, first_step: int) -> list[Step]:
-    """The steps before `first_step` that a metrics file holds; it is cut down to them."""
-    if not file.exists():
-        return []
-    kept = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        try:
-            words = json.loads(line)
-        except ValueError:
-            continue  # the last line of a killed run may be half a line
-        if words["step"] < first_step:
-            kept.append(Step(*(words[name] for name in Step._fields)))
+    A killed run may have told of later ones too, or not of all that it had saved: what is missing
+    stands there with its loss alone.
+    """
+    lines = {step: json.dumps({"step": step, "loss": x}) for step, x in enumerate(losses, 1)}
+    there = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    for line in there.splitlines():
+        with suppress(ValueError, KeyError, TypeError):  # half a line, or none of ours
+            step = json.loads(line)["step"]
+            if step in lines:
+                lines[step] = line
     new = file.with_suffix(".new")
-    new.write_text("".join(json.dumps(step.words()) + "\n" for step in kept), encoding="utf-8")
+    new.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
     os.replace(new, file)
-    return kept

@@ -1,207 +1,197 @@
 """`./course train`: a small GPT on a pipeline of real ranks, on real text."""
 
 import argparse
-import json
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpedu.checkpoint import Checkpoint, check_same, latest_checkpoint
 from mpedu.corpus import Corpus
 from mpedu.families import SCHEDULES
-from mpedu.faults import Failure, require_at_least
+from mpedu.faults import Failure
 from mpedu.launch import run_ranks, warm_up
 from mpedu.ledger import EMULATED, METRICS, Ledger, Step
-from mpedu.model import GPTConfig
 from mpedu.rank_errors import RankError
 from mpedu.schedule import peak_in_flight
-from mpedu.training import TrainConfig, train_rank
+from mpedu.simulate import Timeline
+from mpedu.training import CHECKPOINTS, Plan, TrainConfig, about_run, run_of, train_rank
 
 WAIT_S = 300.0  # longest single wait of a rank: longer than any step or checkpoint
-CHECKPOINTS = "checkpoints"
-Progress = Callable[[Step], None]
+N_LINES = 10  # of progress, where there is no terminal to draw a bar on
+AfterStep = Callable[[Step], None]
 
 
 def train(
     config: TrainConfig,
-    n_steps: int,
-    folder: Path | None = None,
-    save_every: int = 50,
+    plan: Plan,
     resume: Checkpoint | None = None,
-    progress: Progress = lambda step: None,
+    after_step: AfterStep = lambda step: None,
     use_gpus: bool = True,
 ) -> Ledger:
-    """The record of a training run up to step `n_steps`, on `config.pp` ranks.
+    """The record of a training run on `config.pp` ranks; resume: goes on from there.
 
-    folder: takes metrics.jsonl and checkpoints; None keeps nothing. resume: goes on from there.
-    RankError where a rank failed.
+    RankError where a rank failed, Failure where the loss is no finite number any more.
     """
-    first = 1 if resume is None else resume.step + 1
-    ledger = Ledger(config, folder, first, progress)
-    saved = None if folder is None else folder / CHECKPOINTS
-    run_ranks(
-        train_rank,
-        config.pp,
-        config,
-        n_steps,
-        saved,
-        save_every,
-        resume,
-        timeout_s=None,
-        wait_s=WAIT_S,
-        on_report=ledger.take,
-        use_gpus=use_gpus,
-    )
+    earlier = [] if resume is None else resume.about["losses"]
+    ledger = Ledger(config, plan.folder, earlier, after_step)
+    arguments = (config, plan, resume)
+    limits: dict[str, Any] = {"timeout_s": None, "wait_s": WAIT_S}
+    run_ranks(train_rank, config.pp, *arguments, **limits, on_report=ledger.take, use_gpus=use_gpus)
     return ledger
 
 
 # ---- the command ----
 
-# Options whose value belongs to the run, by their name in TrainConfig or GPTConfig.
-_OF_RUN = {
-    "pp": (int, "K", "pipeline ranks, one stage each; 1 is the serial run"),
-    "schedule": (str, "NAME", f"{', '.join(SCHEDULES)}"),
-    "microbatches": (int, "M", "micro-batches per batch"),
-    "samples": (int, "N", "samples per batch"),
-    "learning-rate": (float, "LR", "of AdamW"),
-    "seed": (int, "N", "of weights, data order and dropout"),
-    "corpus": (str, "FILE", "text to train on (default: Python's standard library sources)"),
-    "device-clock-ms": (float, "MS", "emulate devices on which a forward takes MS ms"),
-}
-_OF_MODEL = {
-    "layers": (int, "N", "transformer blocks"),
-    "d-model": (int, "N", "width"),
-    "heads": (int, "N", "attention heads"),
-    "tokens": (int, "N", "bytes per sample"),
-    "dropout": (float, "P", "dropout probability"),
-}
-_FIELD = {
-    "microbatches": "n_microbatches",
-    "samples": "n_samples",
-    "device-clock-ms": "forward_ms",
-    "layers": "n_layers",
-    "heads": "n_heads",
-    "tokens": "n_positions",
-}
+
+def _file(text: str) -> str:
+    return str(Path(text).absolute())  # a run can go on from another folder
+
+
+class Option(NamedTuple):
+    """An option that sets the field of this name."""
+
+    flag: str
+    field: str
+    kind: Callable[[str], Any]
+    metavar: str
+    text: str
+
+
+OF_CONFIG = [
+    Option("--pp", "pp", int, "K", "pipeline ranks, one stage each; 1 is the serial run"),
+    Option("--schedule", "schedule", str, "NAME", ", ".join(SCHEDULES)),
+    Option("--microbatches", "n_microbatches", int, "M", "micro-batches per batch"),
+    Option("--samples", "n_samples", int, "N", "samples per batch"),
+    Option("--learning-rate", "learning_rate", float, "LR", "of AdamW"),
+    Option("--seed", "seed", int, "N", "of weights, data order and dropout"),
+    Option("--corpus", "corpus", _file, "FILE", "text (default: Python's standard library)"),
+    Option("--device-clock-ms", "device_clock_ms", float, "MS", "emulate devices: MS a forward"),
+]
+OF_MODEL = [
+    Option("--layers", "n_layers", int, "N", "transformer blocks"),
+    Option("--d-model", "d_model", int, "N", "width"),
+    Option("--heads", "n_heads", int, "N", "attention heads"),
+    Option("--tokens", "n_positions", int, "N", "bytes per sample"),
+    Option("--dropout", "dropout", float, "P", "dropout probability"),
+]
+OF_PLAN = [
+    Option("--steps", "n_steps", int, "N", "the last step"),
+    Option("--save-every", "save_every", int, "N", "steps between checkpoints"),
+    Option("--out", "folder", Path, "DIR", "takes all files (default: nothing is kept)"),
+]
+EPILOG = """example: ./course train --pp 2 --schedule gpipe --steps 100 --out run
+         ./course train --resume --steps 200 --out run
+
+With --resume, whatever is not given is as it was."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `./course train`."""
-    parser.description = __doc__
-    parser.epilog = "example: ./course train --pp 2 --schedule gpipe --steps 100 --out run"
+    parser.description = "Trains a small GPT on real text, each pipeline stage in its own process."
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     default = TrainConfig()
-    for group, options, of in (
-        ("the run", _OF_RUN, default),
-        ("the model", _OF_MODEL, default.model),
+    for title, options, of in (
+        ("the training", OF_CONFIG, default),
+        ("the model", OF_MODEL, default.model),
+        ("how long, and what is kept", OF_PLAN, Plan()),
     ):
-        added = parser.add_argument_group(group)
-        for name, (kind, metavar, text) in options.items():
-            value = getattr(of, _field(name))
+        group = parser.add_argument_group(title)
+        for flag, field, kind, metavar, text in options:
+            value = getattr(of, field)
             shown = text if value is None else f"{text} (default: {value})"
-            added.add_argument(f"--{name}", type=kind, metavar=metavar, help=shown)
-    parser.add_argument("--steps", type=int, default=200, metavar="N", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="takes all files; default: none")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on from the last checkpoint in --out"
-    )
-    parser.add_argument(
-        "--save-every", type=int, default=50, metavar="N", help="checkpoint; default: %(default)s"
-    )
+            group.add_argument(flag, dest=field, type=kind, metavar=metavar, help=shown)
+    group.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     parser.add_argument("--cpu", action="store_true", help="leave GPUs alone")
 
 
 def run(args: argparse.Namespace) -> int:
     """Trains as asked; 0. ValueError for what cannot be asked, Failure when a rank failed."""
-    require_at_least(1, steps=args.steps, save_every=args.save_every)
     resume = _resumed(args)
-    config = _config(args, resume)
+    config, plan = _asked(args, resume)
     corpus = config.load_corpus()
     if resume is not None:
-        check_same(resume, {"config": config.as_words(), "corpus": corpus.digest})
-        if resume.step >= args.steps:
+        asked = about_run(config, plan, corpus.digest, [])
+        check_same(resume, {"config": asked["config"]})
+        if resume.step >= plan.n_steps:
             raise ValueError(
-                f"{args.out} holds step {resume.step} already; give --steps above {resume.step}"
+                f"{plan.folder} holds step {resume.step} already; "
+                f"give --steps above {resume.step}, not {plan.n_steps}"
             )
-    _prepare(args.out, resume)
+    _prepare(plan.folder, resume)
     warm_up()
     _introduce(config, corpus, resume)
-    with _progress(args.steps, 0 if resume is None else resume.step) as progress:
-        ledger = _trained(args, config, resume, progress)
-    _summarise(ledger, corpus, args.out)
+    with _telling_the_way_on(plan.folder, args.cpu):
+        with _progress(plan.n_steps, resume.step if resume else 0) as after_step:
+            ledger = train(config, plan, resume, after_step, not args.cpu)
+        _summarise(ledger, corpus, plan.folder)
     return 0
-
-
-def _field(option: str) -> str:
-    return _FIELD.get(option, option.replace("-", "_"))
-
-
-def _given(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
-    values = {_field(name): getattr(args, name.replace("-", "_")) for name in options}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _config(args: argparse.Namespace, resume: Checkpoint | None) -> TrainConfig:
-    """What was asked; what was not is as in the checkpoint, or as by default."""
-    words = TrainConfig().as_words()
-    if resume is not None:
-        try:
-            words = TrainConfig.from_words(resume.about["config"]).as_words()
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"checkpoint {resume.path} is of no run that this version knows ({error}); "
-                "start anew in another folder"
-            ) from None
-    words = {**words, **_given(args, _OF_RUN)}
-    model = GPTConfig(**{**words["model"], **_given(args, _OF_MODEL)})
-    return TrainConfig(**{**words, "model": model})
 
 
 def _resumed(args: argparse.Namespace) -> Checkpoint | None:
     if not args.resume:
         return None
-    if args.out is None:
+    if args.folder is None:
         raise ValueError("--resume needs --out DIR, the folder of the run to go on with")
-    found = latest_checkpoint(args.out / CHECKPOINTS)
+    found = latest_checkpoint(args.folder / CHECKPOINTS)
     if found is None:
-        raise ValueError(f"{args.out} holds no checkpoint; leave --resume out to start anew")
+        raise ValueError(f"{args.folder} holds no checkpoint; leave --resume out to start anew")
     return found
 
 
+def _asked(args: argparse.Namespace, resume: Checkpoint | None) -> tuple[TrainConfig, Plan]:
+    """What was asked for; what was not is as in the checkpoint, or as by default."""
+    config, plan = (TrainConfig(), Plan()) if resume is None else run_of(resume)
+    model = replace(config.model, **_given(args, OF_MODEL))
+    config = replace(config, model=model, **_given(args, OF_CONFIG))
+    return config, replace(plan, **_given(args, OF_PLAN))
+
+
+def _given(args: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
+    values = {option.field: getattr(args, option.field) for option in options}
+    return {field: value for field, value in values.items() if value is not None}
+
+
 def _prepare(folder: Path | None, resume: Checkpoint | None) -> None:
-    """Nothing; ValueError where `folder` holds another run or cannot be written."""
+    """Makes `folder`; ValueError where it holds another run or cannot be written."""
     if folder is None:
         return
-    if resume is None and any((folder / CHECKPOINTS).glob("step-*")):
+    if resume is None and latest_checkpoint(folder / CHECKPOINTS) is not None:
         raise ValueError(
             f"{folder} holds a run already; --resume goes on with it, another --out starts anew"
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
+        (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        (folder / METRICS).open("a").close()
+        for place in (folder, folder / CHECKPOINTS):
+            probe = place / ".writable"
+            probe.touch()
+            probe.unlink()
     except OSError as error:
         raise ValueError(
-            f"{folder} cannot be written ({error.strerror}); give --out a folder of yours"
+            f"{folder} cannot be written ({error.strerror}: {error.filename}); "
+            "give --out a folder of yours"
         ) from None
 
 
-def _trained(
-    args: argparse.Namespace, config: TrainConfig, resume: Checkpoint | None, progress: Progress
-) -> Ledger:
+@contextmanager
+def _telling_the_way_on(folder: Path | None, cpu: bool) -> Iterator[None]:
+    """Whatever stops a run, its user hears what is kept of it and how to go on."""
     try:
-        return train(config, args.steps, args.out, args.save_every, resume, progress, not args.cpu)
-    except RankError as error:
-        raise Failure(f"{error}\n{_way_on(args.out)}") from None
+        yield
     except KeyboardInterrupt:
-        print(f"\n{_way_on(args.out)}", file=sys.stderr)
+        print(f"\n{_way_on(folder, cpu)}", file=sys.stderr)
         raise
+    except (RankError, OSError) as error:
+        raise Failure(f"{error}\n{_way_on(folder, cpu)}") from None
 
 
-def _way_on(folder: Path | None) -> str:
+def _way_on(folder: Path | None, cpu: bool) -> str:
     if folder is None:
         return "Nothing was kept: give --out DIR to be able to go on after a stop."
     try:
@@ -210,7 +200,8 @@ def _way_on(folder: Path | None) -> str:
         return f"{error}"
     if found is None:
         return "No checkpoint was written yet: the same command starts anew."
-    return f"`./course train --resume --out {folder}` goes on after step {found.step}."
+    words = ["./course", "train", "--resume", "--out", str(folder), *["--cpu"][: int(cpu)]]
+    return f"Step {found.step} is kept whole: `{shlex.join(words)}` goes on after it."
 
 
 # ---- what the user sees ----
@@ -218,49 +209,46 @@ def _way_on(folder: Path | None) -> str:
 
 def _introduce(config: TrainConfig, corpus: Corpus, resume: Checkpoint | None) -> None:
     model = config.model
-    print(f"text: {corpus.name}, {len(corpus.data)} bytes, digest {corpus.digest}")
-    print(
+    lines = [
+        f"text: {corpus.name}, {len(corpus.data)} bytes, digest {corpus.digest}",
         f"model: {model.n_layers} blocks, d_model {model.d_model}, {config.n_tokens} tokens; "
-        f"batch: {config.n_samples} samples in {config.n_microbatches} micro-batches"
-    )
-    print(f"pipeline: {config.pp} ranks, {config.schedule}")
+        f"batch: {config.n_samples} samples in {config.n_microbatches} micro-batches",
+        f"pipeline: {config.pp} ranks, {config.schedule}",
+    ]
     if config.costs:
-        print(EMULATED)
+        lines.append(EMULATED)
     if resume is not None:
-        print(f"going on after step {resume.step} from {resume.path}")
+        lines.append(f"going on after step {resume.step} from {resume.path}")
+    print("\n".join(lines), flush=True)  # before the progress, which is on stderr
 
 
 @contextmanager
-def _progress(n_steps: int, n_done: int) -> Iterator[Progress]:
+def _progress(n_steps: int, n_done: int) -> Iterator[AfterStep]:
     """A bar on a terminal, a line now and then elsewhere."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        every = max(1, n_steps // 10)
-        yield (
-            lambda step: (
-                print(f"step {step.step}/{n_steps}  {_told(step)}", file=sys.stderr)
-                if step.step % every == 0 or step.step == n_steps
-                else None
-            )
-        )
+        every = max(1, (n_steps - n_done) // N_LINES)
+        yield lambda step: _print_line(step, n_steps) if _is_due(step, n_steps, every) else None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.description}"),
+        rich.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=n_steps, completed=n_done)
         yield lambda step: bar.update(task, completed=step.step, description=_told(step))
+
+
+def _is_due(step: Step, n_steps: int, every: int) -> bool:
+    return step.step % every == 0 or step.step == n_steps
+
+
+def _print_line(step: Step, n_steps: int) -> None:
+    print(f"step {step.step}/{n_steps}  {_told(step)}", file=sys.stderr, flush=True)
 
 
 def _told(step: Step) -> str:
@@ -278,15 +266,14 @@ def _summarise(ledger: Ledger, corpus: Corpus, folder: Path | None) -> None:
         shares.append(_share(timed, "this run's mean times"))
     print(f"idle share: {', '.join(shares)}")
     predicted = peak_in_flight(ledger.schedule)
-    peaks = [f"stage {rank}: {ledger.peaks[rank]}" for rank in sorted(ledger.peaks)]
+    peaks = [f"stage {stage}: {peak}" for stage, peak in enumerate(ledger.peaks)]
     print(f"peak in flight: {', '.join(peaks)} micro-batches (the list says {predicted})")
     if ledger.config.costs:
         print(EMULATED)
     if folder is not None:
-        (folder / "run.json").write_text(json.dumps(ledger.config.as_words(), indent=1) + "\n")
         made = [folder / METRICS, *ledger.draw(folder, entropy), folder / CHECKPOINTS]
         print(f"written: {', '.join(map(str, made))}")
 
 
-def _share(timeline: Any, given: str) -> str:
+def _share(timeline: Timeline, given: str) -> str:
     return f"{float(timeline.idle_share):.1%} predicted for {given}"

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from mpedu.comm import Alone, Comm
 from mpedu.families import naive
+from mpedu.faults import Fault, require_at_least
 from mpedu.launch import run_ranks
 from mpedu.ledger import EMULATED
 from mpedu.model import GPTConfig, count_targets, token_loss
 from mpedu.pipeline import StepResult
-from mpedu.plot import Picture, loss_curve, overlay
+from mpedu.plot import Picture, draw_schedule, loss_curve, overlay
 from mpedu.schedule import Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Timeline, simulate
 from mpedu.training import TrainConfig, Trainer
@@ -57,7 +58,7 @@ class TrainedSteps(NamedTuple):
         lines.append("gradients beside those of one process, largest relative difference:")
         lines += [f"  stage {stage}: {value:.1e}" for stage, value in self.differences.items()]
         last = f"{self.losses[-1]:.4f} nats per byte, in one process {self.serial_losses[-1]:.4f}"
-        lines.append(f"loss after {len(self.losses)} steps: {last}")
+        lines.append(f"loss in step {len(self.losses)}: {last}")
         speeds = f"{self.tokens_per_s:,.0f} tokens/s; one process: {self.serial_tokens_per_s:,.0f}"
         return "\n".join([*lines, f"speed: {speeds}"])
 
@@ -68,7 +69,19 @@ class TrainedSteps(NamedTuple):
             title = f"Your list on {n_ranks} processes; {EMULATED}"
             return overlay(simulate(self.schedule), self.timeline, title)
         names = {f"{n_ranks} processes": self.losses, "one process": self.serial_losses}
-        return loss_curve(names, title=f"{len(self.losses)} steps on real text")
+        return loss_curve(names, title="Loss on real text")
+
+
+class CannotRun(ValueError):
+    """A schedule that no ranks can run, with its first fault."""
+
+    def __init__(self, schedule: Schedule, fault: Fault) -> None:
+        super().__init__(f"this schedule cannot run: {fault.text}")
+        self.schedule = schedule
+
+    def picture(self) -> Picture:
+        """The schedule, its first fault in red."""
+        return draw_schedule(self.schedule)
 
 
 def train_step(
@@ -83,16 +96,18 @@ def train_step(
 
     schedule: a list, or a function that `sizes` is given to, as in train_step(gpipe, 4, 8).
     device_clock_ms: emulates devices on which a forward takes so long, and a backward twice that.
-    skip_division: leaves out the division of the loss by the number of micro-batches.
-    ValueError for a schedule that is not legal; RankError where a rank failed.
+    skip_division: the gradients are those of a loss that is not divided by the number of
+    micro-batches; the losses that are told stay means.
+    CannotRun for a schedule that is not legal; RankError where a rank failed.
     """
+    require_at_least(1, n_steps=n_steps)
     made = schedule(*sizes) if callable(schedule) else schedule
     faults = validate_schedule(made)
     if faults:
-        raise ValueError(f"this schedule cannot run: {faults[0].text}")
+        raise CannotRun(made, faults[0])
     config = _config(made, device_clock_ms)
-    arguments = (config, made, n_steps, skip_division)
-    ran = run_ranks(_rank, len(made), *arguments, timeout_s=timeout_s).results
+    scale = config.n_microbatches if skip_division else 1
+    ran = run_ranks(_rank, len(made), config, made, n_steps, scale, timeout_s=timeout_s).results
     results = [result for result, _, _ in ran]
     serial_losses, serial_s, expected = [], 1.0, {}
     if device_clock_ms is None:
@@ -104,7 +119,7 @@ def train_step(
     n_tokens = last[0].n_tokens
     return TrainedSteps(
         made,
-        [step.loss for step in results[0]],
+        [step.loss / scale for step in results[0]],
         serial_losses,
         timeline,
         _differences([gradients for _, gradients, _ in ran], expected) if expected else {},
@@ -126,27 +141,25 @@ def _config(schedule: Schedule, device_clock_ms: float | None) -> TrainConfig:
         pp=len(schedule),
         n_microbatches=n_microbatches,
         n_samples=n_microbatches if emulated else max(N_SAMPLES, n_microbatches),
-        forward_ms=device_clock_ms,
+        device_clock_ms=device_clock_ms,
         model=model,
     )
 
 
 def _rank(
-    comm: Comm, config: TrainConfig, schedule: Schedule, n_steps: int, skip_division: bool
+    comm: Comm, config: TrainConfig, schedule: Schedule, n_steps: int, scale: int
 ) -> tuple[list[StepResult], Gradients, str]:
     """One rank: every step's result, the first step's gradients, and its device in words."""
-    scale = config.n_microbatches if skip_division else 1
     trainer = Trainer(comm, config, schedule, partial(_scaled_loss, scale=scale))
-    corpus = config.load_corpus()
+    corpus = config.load_corpus() if 0 in trainer.stages else None
     results: list[StepResult] = []
     gradients: Gradients = {}
     for step in range(1, n_steps + 1):
-        batch = corpus.batch(step, config.n_samples, config.n_tokens, config.seed)
-        results.append(trainer.engine.run(batch, config.seed, step))
-        if step == 1:
-            gradients = _gradients(trainer)
-        trainer.update(step)
-    return results, gradients, "no GPU" if comm.device == "cpu" else "one GPU each"
+        results.append(trainer.run(corpus, step))
+        gradients = gradients or _gradients(trainer)
+        if step < n_steps:
+            trainer.update(step)
+    return results, gradients, "on the CPU" if comm.device == "cpu" else "one GPU each"
 
 
 def _scaled_loss(logits: Tensor, targets: Tensor, scale: int) -> Tensor:
@@ -199,7 +212,7 @@ def _serial(comm: Comm, config: TrainConfig, n_steps: int) -> tuple[list[float],
         loss.backward()  # type: ignore[no-untyped-call]
         times_s.append(time.perf_counter() - start_s)
         losses.append(loss.item())
-        if step == 1:
-            gradients = _gradients(trainer)
-        trainer.update(step)
+        gradients = gradients or _gradients(trainer)
+        if step < n_steps:
+            trainer.update(step)
     return losses, median(times_s[1:] or times_s), gradients

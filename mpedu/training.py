@@ -1,8 +1,10 @@
 """Training a small GPT on a pipeline: what every rank runs, and what it tells of each step."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +19,12 @@ from mpedu.faults import require_at_least
 from mpedu.model import GPTConfig, build_stage, count_targets, layers_of_stage, token_loss
 from mpedu.pipeline import PipelineEngine, StepResult
 from mpedu.schedule import Schedule, stage_to_rank
-from mpedu.simulate import Costs, Span
+from mpedu.simulate import Costs
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 BYTES = 256  # a byte is a token
 WARM_UP_STEPS = 10
+CHECKPOINTS = "checkpoints"  # their place in the folder of a run
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class TrainConfig:
 
     pp: pipeline ranks, one stage each; 1 is the serial run. schedule: a name in SCHEDULES.
     n_samples: samples in a batch, of n_tokens bytes each; corpus: a file, or None for the standard
-    library's sources. forward_ms: emulates devices on which a micro-batch's forward takes so long.
+    library's sources. device_clock_ms: emulates devices on which a forward takes so long.
     """
 
     pp: int = 2
@@ -41,22 +44,23 @@ class TrainConfig:
     clip_norm: float = 1.0
     seed: int = 0
     corpus: str | None = None
-    forward_ms: float | None = None
+    device_clock_ms: float | None = None
     model: GPTConfig = field(default_factory=lambda: GPTConfig(n_positions=64))
 
     def __post_init__(self) -> None:
         counts = ("pp", "n_microbatches", "n_samples")
         require_at_least(1, **{name: getattr(self, name) for name in counts})
+        require_at_least(0, seed=self.seed)
         if self.schedule not in SCHEDULES:
             known = ", ".join(SCHEDULES)
             raise ValueError(f"schedule={self.schedule!r} is unknown; choose one of {known}")
         if self.n_microbatches > self.n_samples:
             raise ValueError(
                 f"{self.n_samples} samples cannot be split into {self.n_microbatches} "
-                f"micro-batches; give --microbatches {self.n_samples} or fewer, or more --samples"
+                f"micro-batches; give {self.n_samples} micro-batches or fewer, or more samples"
             )
         layers_of_stage(self.model.n_layers, self.pp, 0)
-        for name in ("learning_rate", "clip_norm", "forward_ms"):
+        for name in ("learning_rate", "clip_norm", "device_clock_ms"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}={value!r} is out of range; give a number above 0")
@@ -71,9 +75,9 @@ class TrainConfig:
     @property
     def costs(self) -> Costs | None:
         """Of the emulated devices, backward twice the forward; None for real ones."""
-        if self.forward_ms is None:
+        if self.device_clock_ms is None:
             return None
-        return Costs(self.forward_ms / 1000, 2 * self.forward_ms / 1000)
+        return Costs(self.device_clock_ms / 1000, 2 * self.device_clock_ms / 1000)
 
     def make_schedule(self) -> Schedule:
         """The schedule as a list."""
@@ -85,63 +89,95 @@ class TrainConfig:
         corpus.batch(0, 1, self.n_tokens)
         return corpus
 
-    def as_words(self) -> dict[str, Any]:
-        """As plain data, for a file."""
-        return asdict(self)
 
-    @classmethod
-    def from_words(cls, words: dict[str, Any]) -> "TrainConfig":
-        """What `as_words` gave."""
-        known = {name: words[name] for name in cls.__dataclass_fields__}
-        return cls(**{**known, "model": GPTConfig(**words["model"])})
+@dataclass(frozen=True)
+class Plan:
+    """How long a run trains, and what it keeps: the losses do not depend on it.
+
+    folder: takes metrics.jsonl, and a checkpoint every `save_every` steps and at the end; None
+    keeps nothing.
+    """
+
+    n_steps: int = 200
+    save_every: int = 50
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_steps=self.n_steps, save_every=self.save_every)
+
+    @property
+    def checkpoints(self) -> Path | None:
+        """The folder of the checkpoints."""
+        return None if self.folder is None else self.folder / CHECKPOINTS
+
+    def saves(self, step: int) -> bool:
+        """Whether there is a checkpoint after this step."""
+        return self.folder is not None and (step == self.n_steps or step % self.save_every == 0)
+
+
+def about_run(config: TrainConfig, plan: Plan, digest: str, losses: list[float]) -> dict[str, Any]:
+    """What a checkpoint says of its run. The text counts by its digest, wherever it lies.
+
+    losses: of all steps so far, since a killed run may have saved a step and not told of it.
+    """
+    return {
+        "config": {**asdict(config), "corpus": digest},
+        "corpus_file": config.corpus,
+        "n_steps": plan.n_steps,
+        "save_every": plan.save_every,
+        "losses": losses,
+    }
+
+
+def run_of(checkpoint: Checkpoint) -> tuple[TrainConfig, Plan]:
+    """The run that a checkpoint is of; ValueError where it says too little, or nonsense."""
+    about = checkpoint.about
+    try:
+        words = {**about["config"], "corpus": about["corpus_file"]}
+        if len(about["losses"]) != checkpoint.step:
+            raise ValueError(f"{len(about['losses'])} losses of {checkpoint.step} steps")
+        plan = Plan(about["n_steps"], about["save_every"], checkpoint.path.parents[1])
+        return TrainConfig(**{**words, "model": GPTConfig(**words["model"])}), plan
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"checkpoint {checkpoint.path} is of no run that this version knows "
+            f"({type(error).__name__}: {error}); start anew in another folder"
+        ) from None
 
 
 class StepReport(NamedTuple):
-    """What one rank tells of one step; times are those of `time.perf_counter`."""
+    """What one rank tells of one step: the engine's result, the norm of all ranks' gradients.
 
-    rank: int
-    step: int
-    loss: float
-    n_tokens: int
-    gradient_norm: float
-    peak_in_flight: int
-    spans: list[Span]
-    start_s: float
-    end_s: float
-
-    @classmethod
-    def of(cls, rank: int, step: int, result: StepResult, norm: float) -> "StepReport":
-        """The report on an engine's result."""
-        peak = result.peak_in_flight
-        when = (result.spans, result.start_s, result.end_s)
-        return cls(rank, step, result.loss, result.n_tokens, norm, peak, *when)
-
-
-def train_rank(
-    comm: Comm,
-    config: TrainConfig,
-    n_steps: int,
-    folder: Path | None,
-    save_every: int,
-    resume: Checkpoint | None,
-) -> None:
-    """One rank of a training run up to step `n_steps`; reports each step to its starter.
-
-    folder: where checkpoints go, every `save_every` steps and at the end; None for none.
+    updated_s: when the optimiser was done, of `time.perf_counter` as the times of the result.
     """
-    corpus = config.load_corpus()
+
+    step: int
+    result: StepResult
+    gradient_norm: float
+    updated_s: float
+
+
+def train_rank(comm: Comm, config: TrainConfig, plan: Plan, resume: Checkpoint | None) -> None:
+    """One rank of a training run; reports each step to its starter.
+
+    Ends early where the loss is no finite number; ValueError where nothing can be saved.
+    """
     trainer = Trainer(comm, config, config.make_schedule())
-    first = 1
+    corpus = config.load_corpus() if comm.rank == 0 else None  # has stage 0, which reads the batch
+    losses: list[float] = []
     if resume is not None:
         trainer.load(resume.load(comm.rank))
-        first = resume.step + 1
-    about = {"config": config.as_words(), "corpus": corpus.digest}
-    for step in range(first, n_steps + 1):
-        batch = corpus.batch(step, config.n_samples, config.n_tokens, config.seed)
-        result = trainer.engine.run(batch, config.seed, step)
-        comm.report(StepReport.of(comm.rank, step, result, trainer.update(step)))
-        if folder is not None and (step == n_steps or step % save_every == 0):
-            save_checkpoint(folder, comm, step, trainer.tensors(), about)
+        losses = list(resume.about["losses"])
+    for step in range(len(losses) + 1, plan.n_steps + 1):
+        result = trainer.run(corpus, step)
+        norm = trainer.update(step)
+        comm.report(StepReport(step, result, norm, time.perf_counter()))
+        if not math.isfinite(result.loss):
+            return  # on every rank alike; nothing is saved, and the ledger tells why
+        losses.append(result.loss)
+        if plan.checkpoints is not None and plan.saves(step):
+            about = about_run(config, plan, corpus.digest, losses) if corpus else {}
+            save_checkpoint(plan.checkpoints, comm, step, trainer.tensors(), about)
 
 
 class Trainer:
@@ -160,14 +196,24 @@ class Trainer:
         self.engine = PipelineEngine(
             schedule, comm, self.stages, loss, count_targets, costs=config.costs
         )
-        self.optimiser = torch.optim.AdamW(
-            [parameter for _, parameter in self.parameters()], lr=config.learning_rate
-        )
+
+    @cached_property
+    def optimiser(self) -> torch.optim.AdamW:
+        """Made at first use: the first of a process takes torch a second."""
+        parameters = [parameter for _, parameter in self.parameters()]
+        return torch.optim.AdamW(parameters, lr=self.config.learning_rate)
 
     def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Every parameter of this rank with its name in the whole model."""
         for stage in self.stages.values():
             yield from stage.named_parameters()
+
+    def run(self, corpus: Corpus | None, number: int) -> StepResult:
+        """Forward and backward of step `number`, from 1 on; corpus: where stage 0 is, to read."""
+        config, batch = self.config, None
+        if corpus is not None:
+            batch = corpus.batch(number, config.n_samples, config.n_tokens, config.seed)
+        return self.engine.run(batch, config.seed, number)
 
     def update(self, number: int) -> float:
         """The optimiser's step `number`, from 1 on, which uses the gradients up; their norm."""
@@ -182,15 +228,16 @@ class Trainer:
     def _clip(self) -> float:
         """Scales all ranks' gradients so that their common norm is at most `clip_norm`; the norm.
 
-        Summed stage by stage in float64, so that it hardly depends on how the model is cut.
+        A sum per layer, added up in one order: it is the same however the model is cut.
         """
-        gradients = [p.grad for _, p in self.parameters() if p.grad is not None]
-        squares = torch.zeros((), dtype=torch.float64, device=self.comm.device)
-        for gradient in gradients:
-            squares += gradient.double().square().sum()
-        norm = math.sqrt(float(self.comm.all_reduce(squares)))
+        n_layers = self.config.model.n_layers
+        squares = torch.zeros(n_layers + 2, dtype=torch.float64, device=self.comm.device)
+        gradients = {name: p.grad for name, p in self.parameters() if p.grad is not None}
+        for name, gradient in gradients.items():
+            squares[_layer(name, n_layers)] += gradient.double().square().sum()
+        norm = math.sqrt(float(self.comm.all_reduce(squares).sum()))
         if norm > self.config.clip_norm:
-            torch._foreach_mul_(gradients, self.config.clip_norm / norm)
+            torch._foreach_mul_(list(gradients.values()), self.config.clip_norm / norm)
         return norm
 
     def tensors(self) -> dict[str, Tensor]:
@@ -207,11 +254,18 @@ class Trainer:
         for name, parameter in self.parameters():
             with torch.no_grad():
                 parameter.copy_(tensors[f"model.{name}"])
-            state = {
-                key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
+            self.optimiser.state[parameter] = {
+                key: tensors[f"adam.{key}.{name}"].to("cpu" if key == "step" else parameter.device)
+                for key in ("step", "exp_avg", "exp_avg_sq")  # AdamW counts steps on the CPU
             }
-            on = {
-                key: value if key == "step" else value.to(parameter.device)
-                for key, value in state.items()
-            }
-            self.optimiser.state[parameter] = on
+
+
+def _layer(name: str, n_layers: int) -> int:
+    """Where a parameter stands in the model: 0 embeds, 1 to n_layers are the blocks, then the end.
+
+    A layer is on one rank, whatever the cut.
+    """
+    kind, number, *_ = name.split(".")
+    if kind == "blocks":
+        return 1 + int(number)
+    return 0 if kind.endswith("embedding") else n_layers + 1

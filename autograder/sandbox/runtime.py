@@ -10,7 +10,9 @@ from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
 _MODULES = ("faults", "schedule", "validate", "families", "simulate", "runs", "cost", "doctor")
-# Stands for what draws or talks to the student: the judge asks the functions itself.
+# What draws, talks to the student or starts processes does nothing: the judge asks the functions
+# itself.
+_SILENT_MODULES = ("plot", "launch", "train_step")
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 
 
@@ -33,7 +35,8 @@ def build_runtime(unit: Unit, destination: Path) -> None:
         source = (package / f"{module}.py").read_text(encoding="utf-8")
         stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
         _write(destination, f"mpedu/{module}.py", stripped)
-    _write(destination, "mpedu/plot.py", _SILENT)
+    for module in _SILENT_MODULES:
+        _write(destination, f"mpedu/{module}.py", _SILENT)
     for path in Path(worker.__file__).parent.glob("*.py"):
         source = path.read_text(encoding="utf-8")
         _write(destination, f"autograder/worker/{path.name}", source)

@@ -67,3 +67,27 @@ def split_batch(n_samples, n_microbatches):
     base, extra = divmod(n_samples, n_microbatches)
     sizes = [base + 1] * extra + [base] * (n_microbatches - extra)
     return [(size, size / n_samples) for size in sizes]
+
+
+# %% solution-cause
+def backwards(actions):
+    return [action.microbatch for action in actions if action.kind == "B"]
+
+
+def cause(run):
+    m, n = len(run.sizes), sum(run.sizes)
+    shares = [size / n for size in run.sizes]
+    last = backwards(run.schedule[0])[-1]
+    if any(backwards(actions) != backwards(run.schedule[0]) for actions in run.schedule):
+        return "order_differs"
+    if np.allclose(run.gradient_ratios, shares):
+        if np.allclose(run.losses, run.serial_losses):
+            return "none"
+        return "gradients_not_cleared"
+    if np.allclose(run.gradient_ratios, [1] * m):
+        return "loss_not_divided"
+    if np.allclose(run.gradient_ratios, [share / m for share in shares]):
+        return "divided_twice"
+    if np.allclose(run.gradient_ratios, [shares[i] if i == last else 0 for i in range(m)]):
+        return "only_last_microbatch"
+    return "equal_weights"

@@ -74,3 +74,40 @@ def split_batch(n_samples, n_microbatches):
         raise ValueError(f"cannot split {n_samples} into {n_microbatches}")
     sizes = [len(part) for part in np.array_split(np.arange(n_samples), n_microbatches)]
     return [(size, size / n_samples) for size in sizes]
+
+
+# %% solution-cause
+def backwards(actions):
+    return [action.microbatch for action in actions if action.kind == "B"]
+
+
+def cause(run):
+    samples = 0
+    for size in run.sizes:
+        samples += size
+    m = len(run.sizes)
+    for before, after in zip(run.schedule, run.schedule[1:]):
+        if backwards(before) != backwards(after):
+            return "order_differs"
+    n_zero = 0
+    for ratio in run.gradient_ratios:
+        if abs(ratio) < 1e-4:
+            n_zero += 1
+    if n_zero == m - 1:
+        return "only_last_microbatch"
+    found = set()
+    for ratio, size in zip(run.gradient_ratios, run.sizes):
+        candidates = {
+            "loss_not_divided": 1,
+            "healthy": size / samples,
+            "divided_twice": size / samples / m,
+            "equal_weights": 1 / m,
+        }
+        matching = {name for name, due in candidates.items() if abs(ratio - due) < 0.01 * due}
+        found = matching if not found else found & matching
+    if "healthy" not in found:
+        return found.pop()
+    for loss, serial in zip(run.losses, run.serial_losses):
+        if abs(loss - serial) > 1e-8 * serial:
+            return "gradients_not_cleared"
+    return "none"

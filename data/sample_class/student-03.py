@@ -5,3 +5,5 @@
 # %% solution-best_microbatches
 
 # %% solution-split_batch
+
+# %% solution-cause

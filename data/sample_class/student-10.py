@@ -63,3 +63,8 @@ def best_microbatches(n_stages, n_samples, sample_s, overhead_s):
 # %% solution-split_batch
 def split_batch(n_samples, n_microbatches):
     return []
+
+
+# %% solution-cause
+def cause(run):
+    return "none"

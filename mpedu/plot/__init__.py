@@ -10,7 +10,7 @@ from mpedu.plot.figures import (
     optimum_sliders,
 )
 from mpedu.plot.pictures import Picture
-from mpedu.plot.runs import loss_curve, overlay
+from mpedu.plot.runs import loss_curve, overlay, report_figure
 from mpedu.plot.text import timeline_text
 from mpedu.plot.views import draw_schedule, draw_timeline, in_flight_curve, triangle_figure
 
@@ -25,6 +25,7 @@ __all__ = [
     "optimum_figure",
     "optimum_sliders",
     "overlay",
+    "report_figure",
     "timeline_text",
     "triangle_figure",
 ]

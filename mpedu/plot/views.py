@@ -1,7 +1,7 @@
 """Views of a schedule: its timeline, faulty or not; the memory it holds; its idle time as areas."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpedu.families import gpipe
 from mpedu.plot.flaw import Flaw, find_flaw
@@ -40,6 +40,9 @@ from mpedu.plot.text import (
 from mpedu.schedule import Schedule, in_flight, peak_in_flight
 from mpedu.simulate import Costs, Timeline, simulate
 from mpedu.validate import rank_word, validate_schedule
+
+if TYPE_CHECKING:
+    from mpedu.plot.pictures import Axes
 
 CURVE_HEIGHT_IN = 3.2
 NO_NUMBERS = "\nin the picture the numbers are left out of boxes too narrow for them"
@@ -113,12 +116,18 @@ def draw_schedule(
 
 
 def _draw_flawed(layout: Layout, flaw: Flaw, title: str, n_columns: int) -> Picture:
-    stuck = layout.stuck_s is not None
-    figure, (axes,) = new_figure(title, layout.height_in, over_axes=stuck)
-    looks = [look_of(box, flaw.box) for box in layout.boxes]
-    numbered = draw_boxes(axes, layout, layout.boxes, looks)
+    figure, (axes,) = new_figure(title, layout.height_in, over_axes=layout.stuck_s is not None)
+    numbered = draw_order(axes, layout, flaw)
     if flaw.in_labels and not numbered:
         return Picture(b"", title, title)
+    text = f"{title}\n{layout_text(layout, flaw, n_columns)}{'' if numbered else NO_NUMBERS}"
+    return finish(figure, f"{title}. {flaw_sentence(layout, flaw)}", text)
+
+
+def draw_order(axes: "Axes", layout: Layout, flaw: Flaw) -> bool:
+    """Draws a schedule's boxes, and in red what the flaw names; whether all numbers had room."""
+    looks = [look_of(box, flaw.box) for box in layout.boxes]
+    numbered = draw_boxes(axes, layout, layout.boxes, looks)
     if layout.stuck_s is not None:
         axes.axvline(layout.stuck_s, color="black", linewidth=2, linestyle=":")
         side = "left" if layout.stuck_s < 0.7 * layout.extent[1] else "right"
@@ -130,8 +139,7 @@ def _draw_flawed(layout: Layout, flaw: Flaw, title: str, n_columns: int) -> Pict
     for need, action in flaw.arrows:
         draw_arrow(axes, need, action)
     legend(axes, looks)
-    text = f"{title}\n{layout_text(layout, flaw, n_columns)}{'' if numbered else NO_NUMBERS}"
-    return finish(figure, f"{title}. {flaw_sentence(layout, flaw)}", text)
+    return numbered
 
 
 @in_own_style

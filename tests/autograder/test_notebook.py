@@ -4,16 +4,13 @@ import os
 import sys
 import warnings
 
-import numpy as np
 import pytest
 
 from autograder import local
-from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best, show
+from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best
 from autograder.worker.walls import Limits
-from mpedu.families import gpipe, naive
-from mpedu.plot import Picture
+from mpedu.families import gpipe
 from mpedu.schedule import Action
-from mpedu.simulate import Costs, simulate
 
 
 @pytest.fixture(autouse=True)
@@ -210,60 +207,3 @@ def test_the_best_of_all_tries_counts():
     assert ask("gpipe", RIGHT) is None
     assert ask("gpipe", SERIAL) == 2.0
     assert json.loads(NOTES.read_text())["points"] == {"gpipe": 3}
-
-
-def unwritten(n_stages, n_microbatches):
-    raise NotImplementedError
-
-
-def broken(n_stages, n_microbatches):
-    return 1 / 0
-
-
-def sizes(n_samples, n_microbatches):
-    return [(3, 0.3)]
-
-
-def test_show_draws_what_it_is_given():
-    assert isinstance(show(naive(4, 1), Costs(8, 16)), Picture)
-    assert isinstance(show(simulate(naive(2, 1))), Picture)
-    assert "33 s" in show(naive_as_gpipe, 4, 8, shade=True).text
-    assert isinstance(show([]), Picture)
-    assert "33 s" in show(gpipe, np.int64(4), np.int64(8)).text
-
-
-def naive_as_gpipe(K, M):
-    return gpipe(K, M)
-
-
-def test_show_says_what_it_takes(capsys):
-    for what in ("gpipe", 3, None):
-        assert show(what, 4, 8) is None
-        assert "show needs a function, a schedule or a timeline" in capsys.readouterr().out
-    assert show(gpipe(4, 8), 4, 8) is None
-    assert "only Costs may follow" in capsys.readouterr().out
-
-
-def test_show_draws_the_work_that_is_missing_from_a_students_answer():
-    def half(n_stages, n_microbatches):
-        return [[Action("F", 0, 0), Action("B", 0, 0)]]
-
-    assert "stage 1 never runs" in show(half, 2, 1).text
-
-
-@pytest.mark.parametrize(
-    "function, line",
-    [
-        (unwritten, "unwritten: not written yet"),
-        (broken, "broken raises ZeroDivisionError: division by zero (your cell, line LINE)"),
-    ],
-)
-def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, capsys):
-    assert show(function, 4, 8) is None
-    number = str(function.__code__.co_firstlineno + 1)
-    assert capsys.readouterr().out == line.replace("LINE", number) + "\n"
-
-
-def test_show_prints_an_answer_that_is_no_schedule(capsys):
-    assert show(sizes, 10, 4) is None
-    assert capsys.readouterr().out == "sizes: [(3, 0.3)]\n"

@@ -31,6 +31,26 @@ def run(monkeypatch, capsys, findings, *words):
     return doctor.run(parser.parse_args(words)), capsys.readouterr().out
 
 
+# ---- what a notebook's first cell prints ----
+
+
+@pytest.mark.parametrize(
+    ("torch", "n_gpus", "ranks"),
+    [
+        ("2.13.0+cpu", 0, "processes"),
+        ("2.13.0", 0, "processes"),
+        ("2.13.0+cpu", 4, "processes"),
+        ("2.13.0", 4, "GPUs, for up to 4 ranks; processes for more"),
+    ],
+)
+def test_the_first_cell_says_what_real_ranks_run_on(monkeypatch, torch, n_gpus, ranks):
+    monkeypatch.setattr(doctor, "_version", lambda package: torch)
+    monkeypatch.setattr(doctor, "_n_gpus", lambda: n_gpus)
+    lines = doctor.environment_lines()
+    assert lines[-1] == f"real ranks: {ranks}"
+    assert [line.split()[0] for line in lines] == ["Python", "torch", "cores:", "GPUs:", "real"]
+
+
 # ---- what is printed ----
 
 

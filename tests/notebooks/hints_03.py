@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from truths_03 import (
     LIMIT,
     K,
@@ -19,6 +20,9 @@ from truths_03 import (
     slots,
     step_s,
 )
+
+from mpedu.families import gpipe
+from mpedu.sealed import sealed_run
 
 BOXES = ((5, 6), (6, 7), (7, 9), (9, 11))  # starts and ends, on two devices
 WORK_S = sum(end_s - start_s for start_s, end_s in BOXES)
@@ -86,10 +90,28 @@ HINTS: dict[str, dict[str, Any]] = {
         "3/7": Fraction(SEVEN[0], 7),
         "2/7": (Fraction(SEVEN[1], 7), Fraction(SEVEN[2], 7)),
     },
+    "hint-cause-2": {
+        "5": 3 + 2,
+        "3": 3,
+        "2": (2, lambda: len(_ratios("none"))),
+        "3/5": lambda: _ratios("none")[0],
+        "2/5": (lambda: _ratios("none")[1], lambda: _ratios("only_last_microbatch")[1]),
+        "1": (lambda: _ratios("loss_not_divided")[0], lambda: _ratios("loss_not_divided")[1]),
+        "1/2": (lambda: _ratios("equal_weights")[0], lambda: _ratios("equal_weights")[1]),
+        "3/10": lambda: _ratios("divided_twice")[0],
+        "1/5": lambda: _ratios("divided_twice")[1],
+        "0": lambda: _ratios("only_last_microbatch")[0],
+    },
     "question-idle-m8": {"8": M, "4": K},
     "question-m-for-5-percent": {"5%": LIMIT},
     "question-best-m": {"64": N, "4": K},
 }
+
+
+def _ratios(cause: str) -> list[Fraction]:
+    """The gradient ratios of a real run in pieces of 3 and 2 samples, but for what floats do."""
+    run = sealed_run(cause, gpipe(2, 2), (3, 2), np.random.default_rng(0))
+    return [Fraction(ratio).limit_denominator(100) for ratio in run.gradient_ratios]
 
 
 def _quarter(reached: Fraction) -> bool:

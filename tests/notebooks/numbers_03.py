@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from hints_03 import HINTS
+from runs_03 import RUNS
 from truths_03 import (
     B_S,
     F_S,
@@ -53,10 +54,10 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "title": {
         "75": lambda: sum(MINUTES.values()),
         "15": 15,  # minutes
-        "17": points,
+        "20": points,
         "4": lambda: points("answer"),
     },
-    "words": {"7": MINUTES["A"], "0": 0},
+    "words": {"6": MINUTES["A"], "0": 0},
     "ask-idle-m8": {
         "96": lambda: one_by_one(K, 1).makespan_s,
         "75%": lambda: one_by_one(K, 1).idle_share,
@@ -66,7 +67,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     },
     "chain": {"2": 2, "96": lambda: one_by_one(K, 2).makespan_s},
     "worked-lists": {
-        "18": MINUTES["B"],
+        "17": MINUTES["B"],
         "96": lambda: one_by_one(K, 2).makespan_s,
         "1": F_S,
         "2": B_S,
@@ -82,7 +83,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "33": lambda: clock(K, M).makespan_s,
         "24": lambda: Fraction(clock(K, M).busy_s) / K,
     },
-    "ask-area": {"20": MINUTES["C"]},
+    "ask-area": {"16": MINUTES["C"]},
     "worked-count": {"3": lambda: points("check-idle_share")},
     "e2": {
         "1": F_S,
@@ -133,7 +134,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "57": lambda: fewest(lambda s: s <= LIMIT),
         "58": lambda: fewest(lambda s: s < LIMIT),
     },
-    "ask-best-m": {"16": MINUTES["D"], "64": N},
+    "ask-best-m": {"14": MINUTES["D"], "64": N},
     "overhead": {"4": 4, "80%": lambda: efficiency(4), "50%": lambda: efficiency(1)},
     "e4": {
         "4": (lambda: points("check-step_time", "check-best_microbatches"), K, N // 16),
@@ -167,7 +168,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "0": 0,
     },
     "ragged": {
-        "8": MINUTES["E"],
+        "7": MINUTES["E"],
         "64": N,
         "14": best,
         "10": len(LOSSES),
@@ -196,7 +197,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "0.2": Fraction(RAGGED[-1], sum(RAGGED)),
     },
     "memory": {
-        "6": MINUTES["write"],
+        "3": MINUTES["H"],
         "8": (
             lambda: max(peak_in_flight(gpipe(K, M))),
             lambda: min(peak_in_flight(gpipe(K, M))),
@@ -214,6 +215,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         **dict(zip(RATIOS, (over_ideal(K, m) for m in SIX), strict=True)),
     },
     "ask-record": {"2": 2},  # minutes
+    **RUNS,
     **HINTS,
 }
 

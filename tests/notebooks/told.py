@@ -101,7 +101,7 @@ def spelled(call: Call) -> str:
 
 def words_after(text: str, call: Call) -> str | None:
     """What a message says of a call but its name and arguments, None if it names another."""
-    for head in (spelled(call), f"{call.name}(Timeline(..))", "A timeline of "):
+    for head in (spelled(call), f"{call.name}(Timeline(..))", "A timeline of ", "Run "):
         if text.startswith(head):
             drawn = ", ".join([call.name, *map(repr, call.args)])
             return text.removeprefix(head).replace(f"`show({drawn})`", "")

@@ -25,6 +25,7 @@ from truths_03 import (
     slots,
 )
 
+from autograder.notebook import sealed_run
 from mpedu.simulate import Timeline
 
 
@@ -162,6 +163,17 @@ def _first_piece(call: Call) -> list[Any]:
     return [*(first if isinstance(first, tuple | list) else [first]), 0]
 
 
+def _run(call: Call) -> list[Any]:
+    """The number of a run, twice, its stages, its micro-batches and their sizes."""
+    (run,) = call.args
+    number = next(n for n in count(1) if sealed_run(n) == run)
+    return [number, number, len(run.schedule), len(run.sizes), *run.sizes]
+
+
+def _list_given(call: Call) -> list[Any]:
+    return [*_run(call), *([len(call.got)] if isinstance(call.got, list) else [])]
+
+
 def _also(*values: Any) -> Any:
     """A list of the values of (call), each put after those of a first expression."""
     head, *rest = values
@@ -180,6 +192,12 @@ _TIMELINE_IDS = (
     "differs busiest_device inner_gaps constant busy_share closed_form devices_seen list_order "
     "rounded percent"
 )
+_RUN_IDS = (
+    "one_name loss_alone order_ignored order_by_number total_alone twice_of_equal_sizes "
+    "last_by_number first_for_last losses_ignored exact_floats unknown_name kept_evidence "
+    "order_evidence loss_evidence"
+)
+_WITH_ONE_OVER_M = "ratio_evidence healthy_is_one ratio_to_m ragged_ignored"
 TOLD: Told = {
     **SCHEDULES,
     **_all("idle_share", _TIMELINE_IDS, _share),
@@ -240,4 +258,7 @@ TOLD: Told = {
     "split_batch weight": _weight,
     **_all("split_batch", "swapped_pair no_pairs", _first_piece),
     "split_batch wrong_error": not_named,
+    **_all("cause", _RUN_IDS, _run),
+    **_all("cause", _WITH_ONE_OVER_M, _also(_run, 1)),
+    "cause no_name": _list_given,
 }

@@ -1,0 +1,107 @@
+"""`show`: a picture of whatever a cell hands it, or a line that says why there is none."""
+
+import numpy as np
+import pytest
+
+from autograder.notebook import sealed_run, show
+from mpedu.families import gpipe, naive
+from mpedu.plot import Picture
+from mpedu.schedule import Action
+from mpedu.simulate import Costs, simulate
+
+
+def unwritten(n_stages, n_microbatches):
+    raise NotImplementedError
+
+
+def broken(n_stages, n_microbatches):
+    return 1 / 0
+
+
+def sizes(n_samples, n_microbatches):
+    return [(3, 0.3)]
+
+
+def test_show_draws_what_it_is_given():
+    assert isinstance(show(naive(4, 1), Costs(8, 16)), Picture)
+    assert isinstance(show(simulate(naive(2, 1))), Picture)
+    assert "33 s" in show(naive_as_gpipe, 4, 8, shade=True).text
+    assert isinstance(show([]), Picture)
+    assert "33 s" in show(gpipe, np.int64(4), np.int64(8)).text
+
+
+def naive_as_gpipe(K, M):
+    return gpipe(K, M)
+
+
+def test_show_says_what_it_takes(capsys):
+    for what in ("gpipe", 3, None):
+        assert show(what, 4, 8) is None
+        assert "show needs a function, a schedule, a timeline or a run" in capsys.readouterr().out
+    assert show(gpipe(4, 8), 4, 8) is None
+    assert "only Costs may follow" in capsys.readouterr().out
+
+
+class Ran:
+    """Stands for a run: words, and a picture of its own."""
+
+    def __str__(self):
+        return "it ran"
+
+    def picture(self):
+        return Picture(b"", "alt", "the run drawn")
+
+
+class CannotRun(ValueError):
+    picture = Ran.picture
+
+
+def cannot_run():
+    raise CannotRun("it ran")
+
+
+@pytest.mark.parametrize("what", [Ran(), Ran, cannot_run])
+def test_show_prints_and_draws_what_has_a_picture_of_its_own_raised_or_not(what, capsys):
+    assert show(what).text == "the run drawn"
+    assert capsys.readouterr().out == "it ran\n"
+
+
+def test_show_starts_no_ranks_while_nbgrader_runs_the_notebook(monkeypatch, capsys):
+    def train_step():
+        raise AssertionError("was called")
+
+    train_step.__module__ = "mpedu.train_step"
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert show(train_step) is None
+    assert capsys.readouterr().out.startswith("train_step: not run while nbgrader grades")
+
+
+def test_show_prints_and_draws_the_evidence_of_a_sealed_run(capsys):
+    run = sealed_run("A")
+    assert "gradient ratios" in show(run).alt
+    assert capsys.readouterr().out == f"{run}\n"
+
+
+def test_show_draws_the_work_that_is_missing_from_a_students_answer():
+    def half(n_stages, n_microbatches):
+        return [[Action("F", 0, 0), Action("B", 0, 0)]]
+
+    assert "stage 1 never runs" in show(half, 2, 1).text
+
+
+@pytest.mark.parametrize(
+    "function, line",
+    [
+        (unwritten, "unwritten: not written yet"),
+        (broken, "broken raises ZeroDivisionError: division by zero (your cell, line LINE)"),
+    ],
+)
+def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, capsys):
+    assert show(function, 4, 8) is None
+    number = str(function.__code__.co_firstlineno + 1)
+    assert capsys.readouterr().out == line.replace("LINE", number) + "\n"
+
+
+def test_show_prints_an_answer_that_is_no_schedule(capsys):
+    assert show(sizes, 10, 4) is None
+    assert capsys.readouterr().out == "sizes: [(3, 0.3)]\n"
