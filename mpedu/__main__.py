@@ -11,6 +11,7 @@ from mpedu.arguments import Parser, parsed, print_in_any_encoding, run_command
 # the chosen one is imported: `doctor` must work where torch is broken.
 COMMANDS = {
     "train": "train a small GPT on a pipeline of real ranks",
+    "bench": "time our engine beside torch's",
     "doctor": "say what this machine has, and what to mend",
 }
 
