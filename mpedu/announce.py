@@ -5,39 +5,21 @@ every step; each stage's rank then tells the next the shapes that it will send, 
 zeros. So a receive is posted before its sender has run, and uneven batches need no padding.
 """
 
-import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mpedu.comm import USER_TAGS, Comm, Request
-from mpedu.keyed import Key
+from mpedu.schedule import Action
+from mpedu.stages import Spec, Stage, output_specs
 
 HEADER_TAG, TABLE_TAG, TARGETS_TAG = USER_TAGS, USER_TAGS + 1, USER_TAGS + 2
-FIRST_MESSAGE_TAG = USER_TAGS + 16
+Batch = tuple[Tensor, Tensor]  # (inputs, targets), both [n_samples, ...]
 N_HEADER = 3  # ints: bytes of the table (0: as before, negative: an error), divisor, start in ns
-
-Stage = Callable[..., Any]
-
-
-class Spec(NamedTuple):
-    """Shape and dtype of one tensor."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-    @classmethod
-    def of(cls, x: Tensor) -> "Spec":
-        """That of `x`."""
-        return cls(tuple(x.shape), x.dtype)
-
-    def empty(self, device: str) -> Tensor:
-        """A tensor of this shape and dtype, not initialised."""
-        return torch.empty(self.shape, dtype=self.dtype, device=device)
 
 
 class Announcement(NamedTuple):
@@ -82,40 +64,6 @@ def recv_plain(comm: Comm, source: int, what: str) -> Any:
     return unpack(comm.recv(source, torch.empty(n_bytes, dtype=torch.uint8), TABLE_TAG, what))
 
 
-def takes_key(stage: Stage) -> bool:
-    """Whether a stage is called stage(x, key) rather than stage(x)."""
-    call = stage.forward if isinstance(stage, nn.Module) else stage
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return len([p for p in inspect.signature(call).parameters.values() if p.kind in kinds]) > 1
-
-
-def output_specs(stage: Stage, number: int, inputs: Sequence[Spec], device: str) -> list[Spec]:
-    """The outputs of a stage for these inputs, from one run on zeros for each of them.
-
-    The run leaves nothing behind: no gradient, the buffers and torch's random state as they were.
-    (A run on the meta device would need no arithmetic, but a stage that communicates could not
-    make it, and it loads modules of torch for seconds.)
-    """
-    known = {spec: _output_spec(stage, number, spec, device) for spec in dict.fromkeys(inputs)}
-    return [known[spec] for spec in inputs]
-
-
-def _output_spec(stage: Stage, number: int, spec: Spec, device: str) -> Spec:
-    x = torch.zeros(spec.shape, dtype=spec.dtype, device=device)
-    arguments = (x, Key(0, 0, 0)) if takes_key(stage) else (x,)
-    buffers = dict(stage.named_buffers()) if isinstance(stage, nn.Module) else {}
-    before = {name: buffer.clone() for name, buffer in buffers.items()}
-    with torch.random.fork_rng(), torch.no_grad():
-        y = stage(*arguments)
-        for name, buffer in buffers.items():
-            buffer.copy_(before[name])
-    y = y[0] if isinstance(y, tuple) else y
-    if not isinstance(y, Tensor):
-        kind = type(y).__name__
-        raise ValueError(f"stage {number} returned a {kind}; a stage returns y or (y, aux)")
-    return Spec.of(y)
-
-
 class Announcer:
     """Agrees on each step's shapes and divisor with the other ranks; remembers the last shapes.
 
@@ -137,7 +85,7 @@ class Announcer:
         self._inputs_of: dict[int, list[Spec]] = {}  # by stage: what this rank receives
         self._sending: Request | None = None
 
-    def announce(self, batch: tuple[Tensor, Tensor] | None, stamp: bool) -> Announcement:
+    def announce(self, batch: Batch | None, stamp: bool) -> Announcement:
         """What this step's ranks agree on; `stamp` also says when the step starts.
 
         ValueError, on every rank, where the batch cannot be run.
@@ -158,16 +106,13 @@ class Announcer:
             self._pass_shapes()
         return Announcement(*self._specs, divisor, start_ns)
 
-    def input_spec(self, stage: int, microbatch: int) -> Spec:
-        """Of what one of this rank's stages takes; also that of its gradient."""
-        return self._inputs_of[stage][microbatch]
-
-    def output_spec(self, stage: int, microbatch: int) -> Spec:
-        """Of what one of this rank's stages gives on; also that of its gradient."""
-        return self._inputs_of[stage + 1][microbatch]
+    def spec_for(self, receiver: Action) -> Spec:
+        """What an action of this rank takes: its stage's input, or its output's gradient."""
+        kind, stage, microbatch = receiver
+        return self._inputs_of[stage if kind == "F" else stage + 1][microbatch]
 
     def parts(
-        self, batch: tuple[Tensor, Tensor] | None, announced: Announcement
+        self, batch: Batch | None, announced: Announcement
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """(inputs, targets) per micro-batch on this rank's device, where this rank needs them."""
         inputs: Sequence[Tensor] = ()
@@ -192,7 +137,7 @@ class Announcer:
         if self._sending is not None:
             self._sending.wait()
 
-    def _made(self, batch: tuple[Tensor, Tensor] | None, stamp: bool) -> tuple[Tensor, Any]:
+    def _made(self, batch: Batch | None, stamp: bool) -> tuple[Tensor, Any]:
         """The header and table of this batch, sent to all others."""
         problem = self._problem(batch)
         divisor, specs = 0, self._specs
@@ -217,9 +162,11 @@ class Announcer:
                     self._comm.send(packed, rank, TABLE_TAG, "shapes of the batch")
         return header, table
 
-    def _problem(self, batch: tuple[Tensor, Tensor] | None) -> str:
+    def _problem(self, batch: Batch | None) -> str:
         if batch is None:
             return f"rank {self._first} holds stage 0 and got no batch; give it (inputs, targets)"
+        if len(batch) != 2 or not all(isinstance(part, Tensor) and part.dim() for part in batch):
+            return "the batch is not (inputs, targets), two tensors [n_samples, ...]; give both"
         n_samples, n_targets = len(batch[0]), len(batch[1])
         if n_samples != n_targets:
             return f"the batch has {n_samples} inputs and {n_targets} targets; give one for each"

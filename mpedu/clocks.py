@@ -23,7 +23,7 @@ class Stopwatch:
             self._zero = _event()
         self._zero_s = time.perf_counter()
 
-    def start(self, _stamp_s: float) -> None:
+    def start(self, _stamp_s: float | None) -> None:
         """Marks that the next action starts, whose input is there."""
         if self._on_gpu:
             self._started = _event()
@@ -74,12 +74,12 @@ class DeviceClock:
 
     def __init__(self, costs: Costs, rank: int, start_s: float) -> None:
         self._costs, self._rank = costs, rank
-        self._free_s = self._input_s = start_s
+        self._free_s, self._input_s = start_s, 0.0
         self._spans: list[Span] = []
 
-    def start(self, stamp_s: float) -> None:
-        """Marks that the next action's input was sent at `stamp_s` (0: it was there before)."""
-        self._input_s = stamp_s
+    def start(self, stamp_s: float | None) -> None:
+        """Marks that the next action's input was sent at `stamp_s` (None: it was there before)."""
+        self._input_s = 0.0 if stamp_s is None else stamp_s + float(self._costs.latency_s)
 
     def stop(self, action: Action) -> float:
         """Sleeps until the action's end on the emulated device; that time."""

@@ -15,18 +15,16 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from mpedu.announce import Announcement, Announcer, Spec, Stage, takes_key
-from mpedu.boxes import N_AHEAD, Expected, Inbox, Outbox, tag_of
+from mpedu.announce import Announcement, Announcer, Batch
+from mpedu.boxes import N_AHEAD, Inbox, Outbox
 from mpedu.clocks import DeviceClock, Stopwatch
 from mpedu.comm import Comm, Link
 from mpedu.keyed import Key
 from mpedu.schedule import Action, Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Costs, Span
+from mpedu.stages import Spec, Stage, takes_key, unpacked
 from mpedu.traffic import Message, messages, unsent_limit
 from mpedu.validate import validate_schedule
-
-Batch = tuple[Tensor, Tensor]
-NAMES = {"F": "activations", "B": "gradient"}
 
 
 class StepResult(NamedTuple):
@@ -57,7 +55,6 @@ class _Held(NamedTuple):
     x: Tensor
     y: GradientEdge | None  # its node only: the data of y is freed once it is sent
     scalars: list[Tensor]  # the loss on the last stage, aux where a stage has one
-    buffer: Tensor | None  # the receive buffer that x is
 
 
 class PipelineEngine:
@@ -87,24 +84,17 @@ class PipelineEngine:
         _check(schedule, comm, stages)
         self.schedule, self.comm, self.stages = schedule, comm, dict(stages)
         self._loss, self._keep_outputs, self._costs = loss, keep_outputs, costs
-        self._owner = stage_to_rank(schedule)
-        self._n_stages = len(self._owner)
-        self._n_microbatches = 1 + max(action.microbatch for _, action in actions_of(schedule))
-        self._aux_scale = aux_weight / self._n_microbatches
+        owner = stage_to_rank(schedule)
+        n_microbatches = 1 + max(action.microbatch for _, action in actions_of(schedule))
+        self._last_stage = len(owner) - 1
+        self._aux_scale = aux_weight / n_microbatches
         self._takes_key = {number: takes_key(stage) for number, stage in stages.items()}
-        self._announcer = Announcer(comm, self._owner, self.stages, self._n_microbatches, count)
+        self._announcer = Announcer(comm, owner, self.stages, n_microbatches, count)
         self._limit = unsent_limit(schedule, N_AHEAD)
-        self._outgoing: dict[Action, Message] = {}
-        self._incoming: dict[Link, list[Message]] = defaultdict(list)
-        links = set()
-        for message in messages(schedule):
-            links.add(message.link)
-            if message.link.source == comm.rank:
-                self._outgoing[message.sender] = message
-            if message.link.destination == comm.rank:
-                self._incoming[message.link].append(message)
-        self._link_of = {m.receiver: m.link for ms in self._incoming.values() for m in ms}
-        self._channels = comm.channels(links)
+        sent = messages(schedule)
+        self._outgoing = {m.sender: m for m in sent if m.link.source == comm.rank}
+        self._incoming = {m.receiver: m for m in sent if m.link.destination == comm.rank}
+        self._channels = comm.channels({m.link for m in sent})
 
     def run(self, batch: Batch | None, seed: int = 0, step: int = 0) -> StepResult:
         """One step: every action of this rank's list. Every rank calls it.
@@ -129,44 +119,38 @@ class _Step:
         seed: int,
         step: int,
     ) -> None:
+        comm, costs = engine.comm, engine._costs
         self.engine, self.announced, self.seed, self.step = engine, announced, seed, step
-        self.device = engine.comm.device
-        self.start_s = time.perf_counter()
-        self.clock: Stopwatch | DeviceClock = Stopwatch(engine.comm.rank, self.device)
-        if engine._costs is not None:
-            self.start_s = announced.start_ns / 1e9
-            self.clock = DeviceClock(engine._costs, engine.comm.rank, self.start_s)
+        self.start_s = time.perf_counter() if costs is None else announced.start_ns / 1e9
+        self.clock = (
+            Stopwatch(comm.rank, comm.device)
+            if costs is None
+            else DeviceClock(costs, comm.rank, self.start_s)
+        )
         self.inputs, self.targets = engine._announcer.parts(batch, announced)
         self.inputs_need_gradient = batch is not None and batch[0].requires_grad
-        self.inboxes = {
-            link: Inbox(engine._channels[link], self._expected(ms), self.device, self._stamped)
-            for link, ms in engine._incoming.items()
-        }
+        self.inboxes = self._inboxes()
         self.outbox = Outbox(engine._limit)
+        self.local: dict[Action, Tensor] = {}  # by receiver: what stays on this rank
         self.held: dict[tuple[int, int], _Held] = {}
-        self.local: dict[tuple[str, int, int], Tensor] = {}
         self.peak = 0
-        self.losses = torch.zeros(2, dtype=torch.float64, device=self.device)  # summed loss, aux
+        self.losses = torch.zeros(2, dtype=torch.float64, device=comm.device)  # summed loss, aux
         self.outputs: dict[int, Tensor] = {}
         self.input_gradients: dict[int, Tensor] = {}
 
-    @property
-    def _stamped(self) -> bool:
-        return self.engine._costs is not None
-
-    def _expected(self, incoming: list[Message]) -> list[Expected]:
-        n_microbatches = self.engine._n_microbatches
-        return [
-            Expected(tag_of(m.receiver, n_microbatches), self._spec(m.receiver), _what(m.receiver))
-            for m in incoming
-        ]
-
-    def _spec(self, receiver: Action) -> Spec:
-        announcer = self.engine._announcer
-        of = announcer.input_spec if receiver.kind == "F" else announcer.output_spec
-        return of(receiver.stage, receiver.microbatch)
+    def _inboxes(self) -> dict[Link, Inbox]:
+        engine = self.engine
+        expected: dict[Link, list[tuple[Message, Spec]]] = defaultdict(list)
+        for receiver, message in engine._incoming.items():
+            expected[message.link].append((message, engine._announcer.spec_for(receiver)))
+        stamped = engine._costs is not None
+        return {
+            link: Inbox(engine._channels[link], coming, engine.comm.device, stamped)
+            for link, coming in expected.items()
+        }
 
     def run(self) -> StepResult:
+        """Every action of this rank's list."""
         comm = self.engine.comm
         for action in self.engine.schedule[comm.rank]:
             if action.kind == "F":
@@ -192,90 +176,102 @@ class _Step:
         )
 
     def _forward(self, action: Action) -> None:
+        """Takes x, runs the stage, keeps what its backward needs, passes y on."""
         _, number, microbatch = action
-        x, stamp_s, buffer = self._input(action)
-        self.clock.start(stamp_s)
-        stage = self.engine.stages[number]
+        x = self._input(action)
         key = Key(self.seed, self.step, microbatch)
-        made = stage(x, key) if self.engine._takes_key[number] else stage(x)
-        y, aux = made if isinstance(made, tuple) else (made, None)
+        arguments = (x, key) if self.engine._takes_key[number] else (x,)
+        y, aux = unpacked(self.engine.stages[number](*arguments), number)
         scalars = []
         if aux is not None:
-            self.losses[1] += aux.detach()
+            self.losses[1] += aux.detach().squeeze()
             scalars.append(aux * self.engine._aux_scale)
         edge = None
-        if number == self.engine._n_stages - 1:
-            loss = self.engine._loss(y, self.targets[microbatch])
-            self.losses[0] += loss.detach()
-            scalars.append(loss / self.announced.divisor)
-            if self.engine._keep_outputs:
-                self.outputs[microbatch] = y.detach()
-        else:
-            edge = get_gradient_edge(y) if y.requires_grad else None
-        self.held[number, microbatch] = _Held(x, edge, scalars, buffer)
+        if number == self.engine._last_stage:
+            scalars.append(self._scaled_loss(y, microbatch))
+        elif y.requires_grad:
+            edge = get_gradient_edge(y)
+        self.held[number, microbatch] = _Held(x, edge, scalars)
         self.peak = max(self.peak, len(self.held))
         end_s = self.clock.stop(action)
-        if number < self.engine._n_stages - 1:
+        if number < self.engine._last_stage:
             self._pass_on(action, Action("F", number + 1, microbatch), y.detach(), end_s)
 
-    def _input(self, action: Action) -> tuple[Tensor, float, Tensor | None]:
-        """What a forward works on, its sender's clock, and the receive buffer it lies in."""
+    def _input(self, action: Action) -> Tensor:
+        """What a forward works on, a leaf that collects its own gradient."""
         _, number, microbatch = action
         if number == 0:
-            x = self.inputs[microbatch].detach()
-            return x.requires_grad_(self.inputs_need_gradient), 0.0, None
-        local = self.local.pop(action, None)
-        if local is not None:
-            return local.requires_grad_(), 0.0, None
-        inbox = self.inboxes[self.engine._link_of[action]]
-        buffer, stamp_s = inbox.take()
-        inbox.post()
-        return buffer.detach().requires_grad_(), stamp_s, buffer
+            self.clock.start(None)
+            return self.inputs[microbatch].detach().requires_grad_(self.inputs_need_gradient)
+        x = self._take(action)
+        self._post(action)
+        return x.requires_grad_(x.is_floating_point())
+
+    def _scaled_loss(self, y: Tensor, microbatch: int) -> Tensor:
+        """This micro-batch's part of the loss of the whole batch."""
+        loss = self.engine._loss(y, self.targets[microbatch])
+        if loss.numel() != 1:
+            raise ValueError(f"loss returned a tensor {list(loss.shape)}; give the sum, one number")
+        self.losses[0] += loss.detach().squeeze()
+        if self.engine._keep_outputs:
+            self.outputs[microbatch] = y.detach()
+        return loss / self.announced.divisor
 
     def _backward(self, action: Action) -> None:
+        """Takes the gradient of y, runs backward, passes the gradient of x on."""
         _, number, microbatch = action
-        gradient, stamp_s, inbox = None, 0.0, None
-        if number < self.engine._n_stages - 1:
-            gradient = self.local.pop(action, None)
-            if gradient is None:
-                inbox = self.inboxes[self.engine._link_of[action]]
-                gradient, stamp_s = inbox.take()
-        self.clock.start(stamp_s)
-        x, edge, scalars, buffer = self.held.pop((number, microbatch))
-        roots: list[Any] = [s for s in scalars if s.requires_grad]  # and a GradientEdge
-        weights: list[Tensor | None] = [None] * len(roots)
-        if edge is not None:
-            roots.append(edge)
-            weights.append(gradient)
-        if roots:
-            torch.autograd.backward(roots, weights)
-        del edge, scalars, roots
+        gradient = None
+        if number == self.engine._last_stage:
+            self.clock.start(None)
+        else:
+            gradient = self._take(action)
+        x_gradient = _differentiate(self.held.pop((number, microbatch)), gradient)
         end_s = self.clock.stop(action)
-        if inbox is not None and gradient is not None:
-            inbox.give(gradient)
-            inbox.post()
-        if buffer is not None:
-            self.inboxes[self.engine._link_of[Action("F", number, microbatch)]].give(buffer)
+        del gradient  # its memory can be the next one's
+        self._post(action)
         if number > 0:
-            x_gradient = torch.zeros_like(x) if x.grad is None else x.grad
             self._pass_on(action, Action("B", number - 1, microbatch), x_gradient, end_s)
-        elif x.grad is not None:
-            self.input_gradients[microbatch] = x.grad
+        elif self.inputs_need_gradient:
+            self.input_gradients[microbatch] = x_gradient
+
+    def _take(self, action: Action) -> Tensor:
+        """What `action` needs of another stage, from this rank or another; starts the clock."""
+        message, stamp_s = self.engine._incoming.get(action), None
+        if message is None:
+            x = self.local.pop(action)
+        else:
+            x, stamp_s = self.inboxes[message.link].take()
+        self.clock.start(stamp_s)
+        return x
+
+    def _post(self, action: Action) -> None:
+        """Has the message after that of `action` come, if there is one."""
+        if message := self.engine._incoming.get(action):
+            self.inboxes[message.link].post()
 
     def _pass_on(self, action: Action, receiver: Action, x: Tensor, end_s: float) -> None:
         message = self.engine._outgoing.get(action)
         if message is None:
             self.local[receiver] = x
-            return
-        stamp = torch.tensor([end_s], dtype=torch.float64) if self._stamped else None
-        tag = tag_of(receiver, self.engine._n_microbatches)
-        channel = self.engine._channels[message.link]
-        self.outbox.send(channel, x, tag, _what(receiver), stamp)
+        else:
+            stamp_s = None if self.engine._costs is None else end_s
+            self.outbox.send(self.engine._channels[message.link], x, message, stamp_s)
 
 
-def _what(receiver: Action) -> str:
-    kind, number, microbatch = receiver
-    return f"{NAMES[kind]} for {kind}{microbatch} of stage {number}"
+def _differentiate(held: _Held, gradient: Tensor | None) -> Tensor:
+    """The gradient of x, from that of y and from the scalars; parameters collect theirs.
+
+    Zeros where nothing depends on x.
+    """
+    x, edge, scalars = held
+    roots: list[Any] = [scalar for scalar in scalars if scalar.requires_grad]
+    weights: list[Tensor | None] = [None] * len(roots)
+    if edge is not None:
+        roots.append(edge)
+        weights.append(gradient)
+    if roots:
+        torch.autograd.backward(roots, weights)
+    return torch.zeros_like(x) if x.grad is None else x.grad
 
 
 def _check(schedule: Schedule, comm: Comm, stages: Mapping[int, Stage]) -> None:

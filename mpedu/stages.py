@@ -1,0 +1,74 @@
+"""What a pipeline stage is: how it is called, what it must return, the shapes that come out."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from mpedu.keyed import Key
+
+Stage = Callable[..., Any]
+
+
+class Spec(NamedTuple):
+    """Shape and dtype of one tensor."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, x: Tensor) -> "Spec":
+        """That of `x`."""
+        return cls(tuple(x.shape), x.dtype)
+
+    def empty(self, device: str) -> Tensor:
+        """A tensor of this shape and dtype, not initialised."""
+        return torch.empty(self.shape, dtype=self.dtype, device=device)
+
+
+def takes_key(stage: Stage) -> bool:
+    """Whether a stage is called stage(x, key) rather than stage(x)."""
+    call = stage.forward if isinstance(stage, nn.Module) else stage
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return len([p for p in inspect.signature(call).parameters.values() if p.kind in kinds]) > 1
+
+
+def unpacked(made: object, number: int) -> tuple[Tensor, Tensor | None]:
+    """(y, aux) of what stage `number` returned, aux None where it is y alone.
+
+    ValueError for anything else.
+    """
+    y, aux = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(y, Tensor):
+        kind = type(y).__name__
+        raise ValueError(f"stage {number} returned {kind}; a stage returns y or (y, aux), tensors")
+    if aux is not None and not (isinstance(aux, Tensor) and aux.numel() == 1):
+        shape = f"a tensor {list(aux.shape)}" if isinstance(aux, Tensor) else type(aux).__name__
+        raise ValueError(f"stage {number} returned {shape} as aux; give a tensor of one number")
+    return y, aux
+
+
+def output_specs(stage: Stage, number: int, inputs: Sequence[Spec], device: str) -> list[Spec]:
+    """The outputs of a stage for these inputs, from one run on zeros for each of them.
+
+    The run leaves nothing behind: no gradient, the buffers and torch's random state as they were.
+    (A run on the meta device would need no arithmetic, but a stage that communicates could not
+    make it, and it loads modules of torch for seconds.)
+    """
+    known = {spec: _output_spec(stage, number, spec, device) for spec in dict.fromkeys(inputs)}
+    return [known[spec] for spec in inputs]
+
+
+def _output_spec(stage: Stage, number: int, spec: Spec, device: str) -> Spec:
+    x = torch.zeros(spec.shape, dtype=spec.dtype, device=device)
+    arguments = (x, Key(0, 0, 0)) if takes_key(stage) else (x,)
+    with torch.random.fork_rng([] if device == "cpu" else [device]), torch.no_grad():
+        if isinstance(stage, nn.Module):
+            copies = {name: buffer.clone() for name, buffer in stage.named_buffers()}
+            made = functional_call(stage, copies, arguments)
+        else:
+            made = stage(*arguments)
+    return Spec.of(unpacked(made, number)[0])
