@@ -17,7 +17,7 @@ from mpedu.comm import USER_TAGS, Comm, Request
 from mpedu.schedule import Action
 from mpedu.stages import Spec, Stage, output_specs
 
-HEADER_TAG, TABLE_TAG, TARGETS_TAG = USER_TAGS, USER_TAGS + 1, USER_TAGS + 2
+HEADER_TAG, TABLE_TAG, TARGETS_TAG, LOSS_TAG = range(USER_TAGS, USER_TAGS + 4)
 Batch = tuple[Tensor, Tensor]  # (inputs, targets), both [n_samples, ...]
 N_HEADER = 3  # ints: bytes of the table (0: as before, negative: an error), divisor, start in ns
 
@@ -83,7 +83,8 @@ class Announcer:
         self._first, self._last = owner[0], owner[len(owner) - 1]
         self._specs: tuple[list[Spec], list[Spec]] = ([], [])
         self._inputs_of: dict[int, list[Spec]] = {}  # by stage: what this rank receives
-        self._sending: Request | None = None
+        self._sent: list[tuple[Tensor, Request]] = []  # a tensor must live until it has gone
+        self._loss_to_come: tuple[Tensor, Request] | None = None
 
     def announce(self, batch: Batch | None, stamp: bool) -> Announcement:
         """What this step's ranks agree on; `stamp` also says when the step starts.
@@ -111,31 +112,54 @@ class Announcer:
         kind, stage, microbatch = receiver
         return self._inputs_of[stage if kind == "F" else stage + 1][microbatch]
 
-    def parts(
-        self, batch: Batch | None, announced: Announcement
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    def parts(self, batch: Batch | None) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """(inputs, targets) per micro-batch on this rank's device, where this rank needs them."""
         inputs: Sequence[Tensor] = ()
-        targets: Sequence[Tensor] = ()
         rank, device = self._comm.rank, self._comm.device
         if rank == self._first and batch is not None:
             inputs = batch[0].to(device).tensor_split(self._n_microbatches)
-            targets = batch[1].tensor_split(self._n_microbatches)
-            if self._last != rank:
-                whole = batch[1].detach().cpu().contiguous()
-                self._sending = self._comm.isend(whole, self._last, TARGETS_TAG, "targets")
-        elif rank == self._last:
-            specs = announced.targets
-            n_samples = sum(spec.shape[0] for spec in specs)
-            whole = Spec((n_samples, *specs[0].shape[1:]), specs[0].dtype).empty("cpu")
-            self._comm.recv(self._first, whole, TARGETS_TAG, "targets")
-            targets = whole.tensor_split(self._n_microbatches)
-        return inputs, [part.to(device) for part in targets] if rank == self._last else ()
+        if rank != self._last:
+            return inputs, ()
+        targets = batch[1] if rank == self._first and batch is not None else self._targets()
+        return inputs, targets.to(device).tensor_split(self._n_microbatches)
 
-    def finish(self) -> None:
-        """Returns when what this rank announced has been taken."""
-        if self._sending is not None:
-            self._sending.wait()
+    def _targets(self) -> Tensor:
+        specs = self._specs[1]
+        n_samples = sum(spec.shape[0] for spec in specs)
+        whole = Spec((n_samples, *specs[0].shape[1:]), specs[0].dtype).empty("cpu")
+        received: Tensor = self._comm.recv(self._first, whole, TARGETS_TAG, "targets")
+        return received
+
+    def expect_loss(self) -> None:
+        """Prepares for the loss, which every rank learns from the rank of the last stage."""
+        if self._comm.rank != self._last:
+            loss = torch.zeros((), dtype=torch.float64)
+            request = self._comm.irecv(self._last, loss, LOSS_TAG, "loss of the step")
+            self._loss_to_come = (loss, request)
+
+    def finish(self, loss: Tensor) -> float:
+        """The summed loss, which is `loss` on the last stage's rank, when all has been sent.
+
+        Sent rather than summed over the ranks: it is there before the others have ended their work.
+        """
+        if self._loss_to_come is None:
+            loss = loss.cpu()
+            self._send_to_others(loss, LOSS_TAG, "loss of the step")
+        self._wait_for_sent()
+        if self._loss_to_come is not None:
+            loss, request = self._loss_to_come
+            request.wait()
+        return float(loss)
+
+    def _wait_for_sent(self) -> None:
+        for _, request in self._sent:
+            request.wait()
+        self._sent.clear()
+
+    def _send_to_others(self, x: Tensor, tag: int, what: str) -> None:
+        for rank in range(self._comm.size):
+            if rank != self._comm.rank:
+                self._sent.append((x, self._comm.isend(x, rank, tag, what)))
 
     def _made(self, batch: Batch | None, stamp: bool) -> tuple[Tensor, Any]:
         """The header and table of this batch, sent to all others."""
@@ -155,11 +179,15 @@ class Announcer:
         packed = pack(table)
         n_bytes = packed.numel() * (-1 if problem else 1) if table else 0
         header = torch.tensor([n_bytes, divisor, time.perf_counter_ns() if stamp else 0])
-        for rank in range(self._comm.size):
-            if rank != self._first:
-                self._comm.send(header, rank, HEADER_TAG, "announcement of the batch")
-                if table:
-                    self._comm.send(packed, rank, TABLE_TAG, "shapes of the batch")
+        self._send_to_others(header, HEADER_TAG, "announcement of the batch")
+        if table:
+            self._send_to_others(packed, TABLE_TAG, "shapes of the batch")
+        if problem:
+            self._wait_for_sent()
+        elif batch is not None and self._last != self._first:
+            whole = batch[1].detach().cpu().contiguous()
+            request = self._comm.isend(whole, self._last, TARGETS_TAG, "targets")
+            self._sent.append((whole, request))
         return header, table
 
     def _problem(self, batch: Batch | None) -> str:

@@ -30,8 +30,8 @@ from mpedu.validate import validate_schedule
 class StepResult(NamedTuple):
     """What a rank knows after a step.
 
-    loss: summed loss / number of targets that count, the same on every rank; aux: the sum over
-    stages and micro-batches, likewise. n_tokens: that number.
+    loss: summed loss / number of targets that count, the same on every rank; n_tokens: that
+    number. aux: the sum over micro-batches and this rank's own stages.
     peak_in_flight: the most activations this rank held, in (stage, micro-batch) units.
     spans: what this rank ran when; start_s, end_s: of the whole step on this rank.
     outputs: per micro-batch, where asked for, on the rank of the last stage. input_gradient: on the
@@ -127,14 +127,15 @@ class _Step:
             if costs is None
             else DeviceClock(costs, comm.rank, self.start_s)
         )
-        self.inputs, self.targets = engine._announcer.parts(batch, announced)
-        self.inputs_need_gradient = batch is not None and batch[0].requires_grad
         self.inboxes = self._inboxes()
+        engine._announcer.expect_loss()
+        self.inputs, self.targets = engine._announcer.parts(batch)
+        self.inputs_need_gradient = batch is not None and batch[0].requires_grad
         self.outbox = Outbox(engine._limit)
         self.local: dict[Action, Tensor] = {}  # by receiver: what stays on this rank
         self.held: dict[tuple[int, int], _Held] = {}
         self.peak = 0
-        self.losses = torch.zeros(2, dtype=torch.float64, device=comm.device)  # summed loss, aux
+        self.loss, self.aux = torch.zeros(2, dtype=torch.float64, device=comm.device)  # sums
         self.outputs: dict[int, Tensor] = {}
         self.input_gradients: dict[int, Tensor] = {}
 
@@ -158,14 +159,13 @@ class _Step:
             else:
                 self._backward(action)
         self.outbox.drain()
-        self.engine._announcer.finish()
         spans = self.clock.spans()
         end_s = time.perf_counter()
-        loss, aux = comm.all_reduce(self.losses).tolist()
+        loss = self.engine._announcer.finish(self.loss)
         gradients = [self.input_gradients[m] for m in sorted(self.input_gradients)]
         return StepResult(
             loss / self.announced.divisor,
-            aux,
+            float(self.aux),
             self.announced.divisor,
             self.peak,
             spans,
@@ -184,7 +184,7 @@ class _Step:
         y, aux = unpacked(self.engine.stages[number](*arguments), number)
         scalars = []
         if aux is not None:
-            self.losses[1] += aux.detach().squeeze()
+            self.aux += aux.detach().squeeze()
             scalars.append(aux * self.engine._aux_scale)
         edge = None
         if number == self.engine._last_stage:
@@ -212,7 +212,7 @@ class _Step:
         loss = self.engine._loss(y, self.targets[microbatch])
         if loss.numel() != 1:
             raise ValueError(f"loss returned a tensor {list(loss.shape)}; give the sum, one number")
-        self.losses[0] += loss.detach().squeeze()
+        self.loss += loss.detach().squeeze()
         if self.engine._keep_outputs:
             self.outputs[microbatch] = y.detach()
         return loss / self.announced.divisor

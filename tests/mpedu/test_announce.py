@@ -40,8 +40,9 @@ def test_ranks_learn_shapes_and_divisor_and_again_when_they_change():
         for shape in shapes:
             batch = (torch.zeros(shape), torch.zeros(shape[0])) if comm.rank == 0 else None
             announced = agree.announce(batch, stamp=False)
-            parts = agree.parts(batch, announced)
-            agree.finish()
+            parts = agree.parts(batch)
+            agree.expect_loss()
+            assert agree.finish(torch.tensor(float(len(seen)), dtype=DOUBLE)) == len(seen)
             action = Action("F", 1, 0) if comm.rank else Action("F", 2, 1)
             seen.append((announced.divisor, agree.spec_for(action), [len(p) for p in parts[1]]))
         return seen
@@ -64,9 +65,10 @@ def test_the_last_stage_gets_the_targets_that_belong_to_its_microbatches():
         agree = announcer(comm, {0: 0, 1: 1}, {0: lambda x: x, 1: lambda x: x}, 3)
         # not contiguous, and with a gradient: neither may travel
         batch = (torch.zeros(7), targets.t().contiguous().t().requires_grad_())
-        announced = agree.announce(batch if comm.rank == 0 else None, stamp=False)
-        parts = agree.parts(batch if comm.rank == 0 else None, announced)[1]
-        agree.finish()
+        agree.announce(batch if comm.rank == 0 else None, stamp=False)
+        parts = agree.parts(batch if comm.rank == 0 else None)[1]
+        agree.expect_loss()
+        assert agree.finish(torch.tensor(2.5 * comm.rank, dtype=DOUBLE)) == 2.5
         return [part.detach().clone() for part in parts]
 
     assert [len(part) for part in rendezvous.run_threads(program, 2)[1]] == [3, 2, 2]
@@ -78,5 +80,5 @@ def test_alone_nothing_is_sent():
     batch = torch.zeros(3, 1), torch.ones(3)
     announced = agree.announce(batch, stamp=True)
     assert announced.divisor == 3 and announced.start_ns > 0
-    inputs, targets = agree.parts(batch, announced)
+    inputs, targets = agree.parts(batch)
     assert [len(x) for x in inputs] == [len(t) for t in targets] == [2, 1]
