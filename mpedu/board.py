@@ -1,4 +1,4 @@
-"""The board: one shared file in which every rank says what it waits for.
+"""The board: one shared file in which every rank says what it waits for, and for whom.
 
 It is read by the process that started the ranks, also when the ranks can no longer answer.
 """
@@ -6,21 +6,29 @@ It is read by the process that started the ranks, also when the ranks can no lon
 import mmap
 import struct
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 ENTRY_BYTES = 256
+MOST_RANKS = 256
 _SINCE = struct.Struct("<d")
 _NOT_WAITING = _SINCE.pack(0.0)
-_TEXT_BYTES = ENTRY_BYTES - _SINCE.size
+_PEERS_BYTES = MOST_RANKS // 8  # a bit for each rank
+_TEXT_AT = _SINCE.size + _PEERS_BYTES
+_TEXT_BYTES = ENTRY_BYTES - _TEXT_AT
 
 
 class Waiting(NamedTuple):
-    """A rank that waits: in which operation, for how many seconds."""
+    """A rank that waits: in which operation, for how many seconds, for which ranks.
+
+    peers: whoever takes part in the operation but `rank` itself.
+    """
 
     rank: int
     text: str
     for_s: float
+    peers: tuple[int, ...] = ()
 
 
 class Board:
@@ -37,12 +45,16 @@ class Board:
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), ENTRY_BYTES * n_ranks)
 
-    def wait_in(self, rank: int, text: str) -> None:
-        """Says that `rank` waits in the operation `text` from now on."""
+    def wait_in(self, rank: int, text: str, peers: Iterable[int] = ()) -> None:
+        """Says that `rank` waits for `peers` in the operation `text` from now on."""
         start = rank * ENTRY_BYTES
+        mask = 0
+        for peer in peers:
+            mask |= 1 << peer
         # Cut between characters: half of one would not be read.
         words = text.encode()[:_TEXT_BYTES].decode(errors="ignore").encode()
-        self._map[start + _SINCE.size : start + ENTRY_BYTES] = words.ljust(_TEXT_BYTES, b"\0")
+        entry = mask.to_bytes(_PEERS_BYTES, "little") + words.ljust(_TEXT_BYTES, b"\0")
+        self._map[start + _SINCE.size : start + ENTRY_BYTES] = entry
         self._map[start : start + _SINCE.size] = _SINCE.pack(time.monotonic())
 
     def go_on(self, rank: int) -> None:
@@ -58,8 +70,10 @@ class Board:
             entry = self._map[rank * ENTRY_BYTES : (rank + 1) * ENTRY_BYTES]
             (since_s,) = _SINCE.unpack_from(entry)
             if since_s:
-                text = entry[_SINCE.size :].rstrip(b"\0").decode(errors="replace")
-                found.append(Waiting(rank, text, max(0.0, now_s - since_s)))
+                mask = int.from_bytes(entry[_SINCE.size : _TEXT_AT], "little")
+                peers = tuple(peer for peer in range(self.n_ranks) if mask >> peer & 1)
+                text = entry[_TEXT_AT:].rstrip(b"\0").decode(errors="replace")
+                found.append(Waiting(rank, text, max(0.0, now_s - since_s), peers))
         return found
 
     def close(self) -> None:

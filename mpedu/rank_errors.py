@@ -3,7 +3,11 @@
 import linecache
 import re
 import signal
+import sys
+import sysconfig
+import time
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from mpedu.board import Waiting
@@ -11,6 +15,7 @@ from mpedu.ranks import Failed, stacks_file
 
 MOST_FRAMES = 6
 HERE = Path(__file__).parent
+LIBRARY = sysconfig.get_path("stdlib")
 
 
 class RankError(RuntimeError):
@@ -19,7 +24,9 @@ class RankError(RuntimeError):
     failures: the ranks that failed, causes before consequences. waiting: those that waited.
     """
 
-    def __init__(self, text: str, failures: Sequence[Failed], waiting: Sequence[Waiting]) -> None:
+    def __init__(
+        self, text: str, failures: Sequence[Failed] = (), waiting: Sequence[Waiting] = ()
+    ) -> None:
         super().__init__(text)
         self.failures = list(failures)
         self.waiting = list(waiting)
@@ -37,49 +44,73 @@ class Interrupted(KeyboardInterrupt):
 
 
 def in_causal_order(failures: Sequence[Failed]) -> list[Failed]:
-    """Failures in order of arrival, with those that a dead or failed peer caused at the end."""
-    return sorted(failures, key=lambda failed: failed.is_consequence)
+    """Failures in the order they happened, those that a lost peer caused after all others."""
+    return sorted(failures, key=lambda failed: (failed.is_consequence, failed.at_s))
 
 
-def death(rank: int, exit_code: int | None) -> Failed:
+def death(rank: int, exit_code: int | None, folder: str) -> Failed:
     """The failure of a rank whose process ended without a word."""
+    frames: list[tuple[str, int, str]] = []
+    how = "its process ended" if exit_code is None else f"its process ended with status {exit_code}"
     if exit_code is not None and exit_code < 0:
+        frames = place(folder, rank)
         try:
             name = signal.Signals(-exit_code).name
         except ValueError:
             name = f"signal {-exit_code}"
-        return Failed(rank, "Died", f"its process was killed by {name}", [], False)
-    return Failed(rank, "Died", f"its process ended with exit status {exit_code}", [], False)
+        how = f"its process was killed by {name}"
+        if name == "SIGKILL":
+            how += " (by somebody, or by the system because memory ran out)"
+    return Failed(rank, "Died", how, frames, False, time.monotonic())
 
 
 def failure_text(failures: Sequence[Failed], waiting: Sequence[Waiting]) -> str:
     """The report on failed ranks: the first in full, the others in a line each."""
     first, *others = in_causal_order(failures)
-    lines = [f"rank {first.rank} failed: {_what(first)}"]
-    if first.type_name == "Died":
-        lines = [f"rank {first.rank} died: {first.message}"]
-    lines += [f"  {line}" for line in _frame_lines(first.frames)]
-    for failed in others:
-        verb = "in consequence" if failed.is_consequence else "then also"
-        lines.append(f"  rank {failed.rank}, {verb}: {_what(failed)}")
+    verb = "died" if first.type_name == "Died" else "failed"
+    lines = [f"rank {first.rank} {verb}: {_what(first)}", *_indented(frame_lines(first.frames))]
+    if first.is_consequence:
+        lines.append(
+            "  (no rank died before that: do all ranks give this operation "
+            "the same shape, dtype and tag?)"
+        )
+    for (consequence, what), alike in groupby(others, lambda f: (f.is_consequence, _what(f))):
+        how = "in consequence" if consequence else "then also"
+        what = "the same" if what == _what(first) else what
+        lines.append(f"  {_ranks([failed.rank for failed in alike])}, {how}: {what}")
     return "\n".join([*lines, *waiting_lines(waiting)])
 
 
-def waiting_lines(waiting: Sequence[Waiting]) -> list[str]:
-    """One line for each rank that waits."""
-    return [f"  rank {w.rank} waits in {w.text}, for {w.for_s:.1f} s" for w in waiting]
+def waiting_lines(waiting: Sequence[Waiting], folder: str = "") -> list[str]:
+    """One line for each rank that waits; with the place in its program from `folder`, if given."""
+    lines = []
+    for w in waiting:
+        at = _at(folder, w.rank) if folder else ""
+        lines.append(f"  rank {w.rank} waits in {w.text}, for {w.for_s:.1f} s{at}")
+    return lines
 
 
 def busy_lines(folder: str, ranks: Sequence[int]) -> list[str]:
     """What ranks that wait for nobody are doing, from the stacks they were asked to write."""
-    return [f"  rank {rank} is running{_place(stacks_file(folder, rank))}" for rank in ranks]
+    return [f"  rank {rank} is running{_at(folder, rank)}" for rank in ranks]
 
 
-def _what(failed: Failed) -> str:
-    return failed.message if failed.is_consequence else f"{failed.type_name}: {failed.message}"
+def place(folder: str, rank: int) -> list[tuple[str, int, str]]:
+    """Where a rank's main thread is, or was as it crashed: its innermost own frame, if it has one.
+
+    From what faulthandler wrote for it.
+    """
+    try:
+        written = stacks_file(folder, rank).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    last_thread = written.split("(most recent call first):")[-1]  # the main thread comes last
+    found = re.findall(r'File "(.+?)", line (\d+) in (.+)', last_thread)
+    own = [(file, int(number), name) for file, number, name in found if not _is_packaged(file)]
+    return own[:1]
 
 
-def _frame_lines(frames: Sequence[tuple[str, int, str]]) -> list[str]:
+def frame_lines(frames: Sequence[tuple[str, int, str]]) -> list[str]:
     """The frames of the reader's own code, and the innermost of all.
 
     The source line is read here, since a rank cannot see the cells of a notebook.
@@ -92,23 +123,33 @@ def _frame_lines(frames: Sequence[tuple[str, int, str]]) -> list[str]:
     return lines
 
 
+def _what(failed: Failed) -> str:
+    if failed.is_consequence or failed.type_name == "Died":
+        return failed.message
+    return f"{failed.type_name}: {failed.message}" if failed.message else failed.type_name
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def _at(folder: str, rank: int) -> str:
+    return "".join(f", at {line}" for line in frame_lines(place(folder, rank)))
+
+
 def _is_packaged(file: str) -> bool:
-    return "site-packages" in file or Path(file).is_relative_to(HERE)
+    outside = "site-packages" in file or file.startswith((LIBRARY, "<frozen"))
+    return outside or Path(file).is_relative_to(HERE)
 
 
 def _shown(file: str) -> str:
+    """What a reader calls a file: "Cell In[5]" in a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    if named:
+        return " ".join(named)
     return "cell" if "ipykernel" in file or file.startswith("<") else Path(file).name
-
-
-def _place(stacks: Path) -> str:
-    """Where the main thread is, from what faulthandler wrote: its innermost own frame."""
-    try:
-        written = stacks.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    last_thread = written.split("(most recent call first):")[-1]  # the main thread comes last
-    found = re.findall(r'File "(.+?)", line (\d+) in (.+)', last_thread)
-    for file, number, name in found:
-        if not _is_packaged(file) and "multiprocessing" not in file:
-            return f", at {_frame_lines([(file, int(number), name)])[0]}"
-    return ""

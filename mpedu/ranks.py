@@ -5,12 +5,15 @@ in milliseconds. Nothing here may touch CUDA when it is imported.
 """
 
 import contextlib
+import ctypes
 import faulthandler
 import os
 import signal
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +24,13 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from mpedu.board import Board
 from mpedu.distributed import LostPeer, ProcessComm, initialise
+from mpedu.travel import pickled
 
 Pipe = Any  # multiprocessing.connection.Connection, which is generic in some versions only
 # Frames of the machinery, left out of a student's traceback.
-MACHINERY = {str(Path(__file__)), str(Path(__file__).with_name("distributed.py"))}
+_OURS = ("ranks.py", "comm.py", "distributed.py", "travel.py")
+MACHINERY = {contextlib.__file__, *(str(Path(__file__).with_name(name)) for name in _OURS)}
+MOST_CHARACTERS = 4000  # of an error's text
 
 
 class Setup(NamedTuple):
@@ -34,43 +40,68 @@ class Setup(NamedTuple):
     n_ranks: int
     folder: str
     environment: dict[str, str]
+    path: list[str]
     limit_s: float
     use_gpus: bool
 
 
 class Failed(NamedTuple):
-    """An error of one rank; frames are (file, line, function), outermost first."""
+    """An error of one rank; frames are (file, line, function), outermost first.
+
+    at_s: when, in seconds of `time.monotonic`, which all processes share.
+    """
 
     rank: int
     type_name: str
     message: str
     frames: list[tuple[str, int, str]]
     is_consequence: bool
+    at_s: float
+
+
+class _Told(Exception):
+    """An error whose text says everything: (type name, message)."""
 
 
 def run(setup: Setup, payload: bytes, pipe: Pipe, output: Pipe) -> None:
     """Runs the pickled (program, arguments) as rank `setup.rank`; its end goes into `pipe`.
 
-    Sent are ("report", value)s and at last ("done", result, spans) or ("failed", Failed), each
-    pickled. Ends when the starter closes the pipe, so that no peer loses its connection before
-    everybody is done.
+    Sent are ("started",), ("report", value)s and at last ("done", result, spans) or
+    ("failed", Failed), each pickled. Ends when the starter closes the pipe, so that no peer loses
+    its connection before everybody is done.
     """
     _settle(setup, output)
     try:
         comm = _comm(setup, pipe)
         program, arguments = cloudpickle.loads(payload)
-        result = program(comm, *arguments)
-        last = cloudpickle.dumps(("done", result, comm.spans))
+        pipe.send_bytes(pickled(("started",), ""))
+        result = _returned(program, comm, arguments)
+        last = pickled(("done", result, comm.spans), "its result cannot be sent back")
     except BaseException as error:  # whatever it is, the starter must hear of it
-        last = cloudpickle.dumps(("failed", _failed(setup.rank, error)))
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+        last = pickled(("failed", _failed(setup.rank, error)), "its error cannot be sent back")
+    _flush()
     with contextlib.suppress(OSError):  # the starter may have gone
         pipe.send_bytes(last)
         pipe.poll(None)
     # Past every handler at exit: gloo's may abort a process whose peer has gone already.
     os._exit(0)
+
+
+def _returned(program: Callable[..., Any], comm: ProcessComm, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return program(comm, *arguments)
+    except SystemExit as error:
+        told = _Told("SystemExit", f"the program called sys.exit({error.code!r}); return instead")
+        raise told.with_traceback(error.__traceback__) from error
+
+
+def _flush() -> None:
+    """Sends on what Python and C have printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    if sys.platform != "win32":
+        ctypes.CDLL(None).fflush(None)
 
 
 def _settle(setup: Setup, output: Pipe) -> None:
@@ -79,32 +110,61 @@ def _settle(setup: Setup, output: Pipe) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _end_with_parent()
     for number in (1, 2):
-        os.dup2(output.fileno(), number)
+        os.dup2(descriptor(output, os.O_WRONLY), number)
     sys.stdout, sys.stderr = (
         open(number, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         for number in (1, 2)
     )
     os.environ.clear()
     os.environ.update(setup.environment)
+    sys.path[:] = setup.path
+    stacks = stacks_file(setup.folder, setup.rank).open("w")  # stays open for the handlers
+    faulthandler.enable(stacks)
     if hasattr(faulthandler, "register"):
-        stacks = stacks_file(setup.folder, setup.rank).open("w")  # stays open for the handler
-        faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+        faulthandler.register(signal.SIGUSR1, file=stacks)
     torch.set_num_threads(1)
+    if "numpy.random" in sys.modules:  # the server's state, the same in every rank and every call
+        sys.modules["numpy.random"].seed()
+
+
+def descriptor(pipe: Pipe, flags: int) -> int:
+    """The file descriptor of one end of a pipe, which on Windows has a handle instead."""
+    number: int = pipe.fileno()
+    if sys.platform == "win32":
+        import msvcrt
+
+        number = msvcrt.open_osfhandle(number, flags)
+    return number
 
 
 def stacks_file(folder: str, rank: int) -> Path:
-    """Where a rank writes its Python stacks when it gets SIGUSR1."""
+    """Where a rank writes its Python stacks, when it gets SIGUSR1 or as it crashes."""
     return Path(folder) / f"stacks-{rank}"
 
 
 def _end_with_parent() -> None:
+    """Lets this process, and what it starts, end as soon as its parent does."""
     # The fork server outlives the starter while a rank lives, so that a signal at its parent's
-    # death would never reach the rank.
+    # death would never reach the rank. The pipe that the starter holds open says it.
     parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
+    if parent is None:
+        return
+    if sys.platform == "linux":
+        import fcntl
+
+        # From the kernel itself: a thread cannot run while C code holds the interpreter's lock.
+        alive = parent.sentinel
+        fcntl.fcntl(alive, fcntl.F_SETOWN, -os.getpid())  # negative: the whole process group
+        fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(alive, fcntl.F_GETFL)
+        fcntl.fcntl(alive, fcntl.F_SETFL, flags | os.O_ASYNC)
+    threading.Thread(target=_await_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _await_end(sentinel: int) -> None:
+    connection.wait([sentinel])
     if hasattr(os, "killpg"):
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -122,9 +182,9 @@ def _comm(setup: Setup, pipe: Pipe) -> ProcessComm:
     board.go_on(setup.rank)
 
     def hand_over(value: object) -> None:
-        pipe.send_bytes(cloudpickle.dumps(("report", value)))
+        pipe.send_bytes(pickled(("report", value), "what it reports cannot be sent"))
 
-    return ProcessComm(board, device, on_report=hand_over)
+    return ProcessComm(board, device, on_report=hand_over, limit_s=setup.limit_s)
 
 
 def _failed(rank: int, error: BaseException) -> Failed:
@@ -133,5 +193,25 @@ def _failed(rank: int, error: BaseException) -> Failed:
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename not in MACHINERY
     ]
-    lost = isinstance(error, LostPeer)
-    return Failed(rank, type(error).__name__, str(error), frames, lost)
+    name, message = error.args if isinstance(error, _Told) else (type(error).__name__, _text(error))
+    return Failed(rank, name, message, frames, _comes_of_loss(error), time.monotonic())
+
+
+def _comes_of_loss(error: BaseException | None) -> bool:
+    """Whether a lost peer is behind it, also where the program made another error of that."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, LostPeer):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    """What an error says, its notes too, as far as it can say it."""
+    try:
+        text = "\n".join([str(error), *getattr(error, "__notes__", [])])
+    except Exception:  # an error whose own text fails
+        text = "(its text cannot be made)"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
