@@ -28,7 +28,7 @@ from mpedu.bench_figures import (
 )
 from mpedu.faults import Failure, require_at_least
 from mpedu.launch import run_ranks
-from mpedu.rank_errors import RankError
+from mpedu.ranks.errors import RankError
 
 NO_TRUST = "do not trust the figures, and measure again when it rests"
 WAIT_S = 300.0  # longest single wait of a rank: longer than any step

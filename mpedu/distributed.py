@@ -12,8 +12,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from mpedu.board import Board
 from mpedu.comm import TAGS, USER_TAGS, Array, Channel, Comm, Link, Request
+from mpedu.ranks.board import Board
 from mpedu.simulate import Span
 
 # What torch says when the other side has gone, or has not come in time.

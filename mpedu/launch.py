@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from mpedu.board import MOST_RANKS, Waiting
-from mpedu.deadlock import Stillness, deadlock
 from mpedu.faults import require_at_least
-from mpedu.interrupts import Interrupts
-from mpedu.rank_errors import (
+from mpedu.ranks.board import MOST_RANKS, Waiting
+from mpedu.ranks.deadlock import Stillness, deadlock
+from mpedu.ranks.errors import (
     Interrupted,
     RankError,
     busy_lines,
@@ -28,11 +27,12 @@ from mpedu.rank_errors import (
     in_causal_order,
     waiting_lines,
 )
-from mpedu.rank_processes import START_S, RankProcesses
-from mpedu.ranks import Failed
+from mpedu.ranks.interrupts import Interrupts
+from mpedu.ranks.processes import START_S, RankProcesses
+from mpedu.ranks.rank import Failed
+from mpedu.ranks.starting import warm_up as warm_up
+from mpedu.ranks.travel import pickled_program
 from mpedu.simulate import Span, Timeline
-from mpedu.starting import warm_up as warm_up
-from mpedu.travel import pickled_program
 
 LOOK_S = 0.1  # how often the board is read while nothing happens
 GRACE_S = 0.4  # how long after a first cause others may still say theirs

@@ -16,7 +16,7 @@ from mpedu.families import SCHEDULES
 from mpedu.faults import Failure
 from mpedu.launch import run_ranks, warm_up
 from mpedu.ledger import EMULATED, METRICS, Ledger, Step
-from mpedu.rank_errors import RankError
+from mpedu.ranks.errors import RankError
 from mpedu.schedule import peak_in_flight
 from mpedu.simulate import Timeline
 from mpedu.training import CHECKPOINTS, Plan, TrainConfig, about_run, run_of, train_rank

@@ -14,8 +14,8 @@ import toy_notebook as toy
 from autograder import classroom
 from autograder.__main__ import main
 from autograder.demo import build_class
-from mpedu.faults import Failure
 from autograder.results import Result
+from mpedu.faults import Failure
 
 STOPPED = "stopped; what is recorded stays, and the same command grades the rest."
 

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from mpedu.board import MOST_RANKS, Board
+from mpedu.ranks.board import MOST_RANKS, Board
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import torch
 
 from mpedu.comm import USER_TAGS, Link
 from mpedu.launch import run_ranks
-from mpedu.rank_errors import RankError
+from mpedu.ranks.errors import RankError
 from mpedu.schedule import Action
 from mpedu.simulate import Span
 

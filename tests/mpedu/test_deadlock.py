@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from mpedu.board import Waiting
-from mpedu.deadlock import Stillness, blockers, deadlock
+from mpedu.ranks.board import Waiting
+from mpedu.ranks.deadlock import Stillness, blockers, deadlock
 
 LONG_S = 5.0
 
@@ -97,7 +97,7 @@ def process():
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr("mpedu.deadlock.STILL_S", 0.2)
+    monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.2)
 
 
 def still(pids, waiting, looks=25):

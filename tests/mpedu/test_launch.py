@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from mpedu import starting
 from mpedu.launch import run_ranks
-from mpedu.rank_errors import RankError
-from mpedu.travel import MUCH_BYTES
+from mpedu.ranks import starting
+from mpedu.ranks.errors import RankError
+from mpedu.ranks.travel import MUCH_BYTES
 
 
 def rank_and_size(comm):

@@ -14,10 +14,10 @@ import psutil
 import pytest
 from endless import compute, hold_the_lock, nothing, receive, talk
 
-from mpedu import rank_processes
-from mpedu.interrupts import Interrupts
 from mpedu.launch import run_ranks
-from mpedu.rank_errors import Interrupted, RankError
+from mpedu.ranks import processes
+from mpedu.ranks.errors import Interrupted, RankError
+from mpedu.ranks.interrupts import Interrupts
 
 N_KILLS = int(os.environ.get("MPEDU_KILLS", "10"))
 
@@ -52,7 +52,7 @@ class TestInterrupt:
 
     def test_while_ranks_are_being_started_it_ends_those_too_that_come_after_it(self, monkeypatch):
         """The start of a rank may wait for the server, and nobody waits for that."""
-        start = rank_processes.start_process
+        start = processes.start_process
 
         def start_slowly(target, rank, arguments):
             process = start(target, rank, arguments)
@@ -61,7 +61,7 @@ class TestInterrupt:
                 time.sleep(0.5)
             return process
 
-        monkeypatch.setattr(rank_processes, "start_process", start_slowly)
+        monkeypatch.setattr(processes, "start_process", start_slowly)
         with pytest.raises(Interrupted, match="3 ranks"):
             run_ranks(receive, 3)
         time.sleep(0.7)
@@ -195,7 +195,7 @@ class TestDeathOfTheCaller:
     def test_the_server_ends_though_it_is_still_loading(self, tmp_path):
         """torch replaced by what takes far longer than the guard."""
         (tmp_path / "torch.py").write_text(f"import time; time.sleep({10 * left_over.HANG_S})")
-        server = [sys.executable, "-c", "import mpedu.preload", mark := str(tmp_path)]
+        server = [sys.executable, "-c", "import mpedu.ranks.preload", mark := str(tmp_path)]
         parent = [sys.executable, "-c", f"import subprocess; subprocess.run({server})"]
         process = subprocess.Popen(parent, env=dict(os.environ, PYTHONPATH=mark))
         left_over.until(n_marked(mark, 2))

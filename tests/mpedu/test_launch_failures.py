@@ -13,8 +13,8 @@ from mpedu.distributed import LostPeer
 from mpedu.families import gpipe, one_f_one_b
 from mpedu.launch import run_ranks
 from mpedu.pipeline import PipelineEngine
-from mpedu.rank_errors import RankError
-from mpedu.ranks import MOST_CHARACTERS
+from mpedu.ranks.errors import RankError
+from mpedu.ranks.rank import MOST_CHARACTERS
 
 # The ranks need not import this file, and with it pytest.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -187,7 +187,7 @@ class TestWaits:
         assert all(line.endswith("torch.zeros(1), what=what)") for line in lines[1:])
 
     def test_a_circle_of_four_is_told_long_before_the_limit(self, monkeypatch):
-        monkeypatch.setattr("mpedu.deadlock.STILL_S", 0.3)
+        monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.3)
 
         def program(comm):
             comm.recv((comm.rank + 1) % 4, torch.zeros(1))
@@ -225,7 +225,7 @@ class TestWaits:
         assert "rank 1 is running, at test_launch_failures.py line" in text and "in program" in text
 
     def test_waiting_long_for_a_rank_that_sleeps_is_no_deadlock(self, monkeypatch):
-        monkeypatch.setattr("mpedu.deadlock.STILL_S", 0.1)
+        monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.1)
 
         def program(comm):
             if comm.rank == 0:

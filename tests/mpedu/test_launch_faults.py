@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mpedu.launch import run_ranks
-from mpedu.rank_errors import RankError
+from mpedu.ranks.errors import RankError
 
 # The ranks need not import this file, and with it pytest.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

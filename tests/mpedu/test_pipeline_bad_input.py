@@ -7,7 +7,7 @@ from pipelines import Layer, batch_of, engine_for, loss_of, stage_for, weighted_
 from mpedu.families import gpipe, one_f_one_b
 from mpedu.launch import run_ranks
 from mpedu.pipeline import PipelineEngine
-from mpedu.rank_errors import RankError
+from mpedu.ranks.errors import RankError
 from mpedu.schedule import Action
 
 N_RANKS = 3

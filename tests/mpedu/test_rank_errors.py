@@ -5,9 +5,9 @@ import signal
 import pytest
 from torch import nn
 
-from mpedu import board
-from mpedu.board import Waiting
-from mpedu.rank_errors import (
+from mpedu.ranks import board
+from mpedu.ranks.board import Waiting
+from mpedu.ranks.errors import (
     Interrupted,
     RankError,
     death,
@@ -16,7 +16,7 @@ from mpedu.rank_errors import (
     in_causal_order,
     place,
 )
-from mpedu.ranks import Failed, stacks_file
+from mpedu.ranks.rank import Failed, stacks_file
 
 
 def failed(rank, message="m", at_s=0.0, is_consequence=False, type_name="ValueError"):

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from mpedu.board import Waiting
-from mpedu.ranks import Failed, stacks_file
+from mpedu.ranks.board import Waiting
+from mpedu.ranks.rank import Failed, stacks_file
 
 MOST_FRAMES = 6
-HERE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 LIBRARY = sysconfig.get_path("stdlib")
 
 
@@ -143,7 +143,7 @@ def _at(folder: str, rank: int) -> str:
 
 def _is_packaged(file: str) -> bool:
     outside = "site-packages" in file or file.startswith((LIBRARY, "<frozen"))
-    return outside or Path(file).is_relative_to(HERE)
+    return outside or Path(file).is_relative_to(PACKAGE)
 
 
 def _shown(file: str) -> str:

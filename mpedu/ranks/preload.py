@@ -22,7 +22,7 @@ try:
     import torch.fx.experimental.symbolic_shapes  # its backward, at first use: half a second
 
     import mpedu.pipeline
-    import mpedu.ranks
+    import mpedu.ranks.rank
 finally:
     # Before anything is forked, there must be one thread again.
     _loaded.set()

@@ -69,7 +69,7 @@ def _ensure_server() -> None:
         return
     from multiprocessing import forkserver, resource_tracker
 
-    forkserver.set_forkserver_preload(["mpedu.preload"])
+    forkserver.set_forkserver_preload(["mpedu.ranks.preload"])
     # An interrupt while the server still imports torch would kill it. The tracker first: its own
     # start, inside that of the server, would let interrupts through again.
     resource_tracker.ensure_running()

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mpedu.board import Board
-from mpedu.rank_output import RankOutput
-from mpedu.ranks import Pipe, Setup, run, stacks_file
-from mpedu.starting import context, start_process
+from mpedu.ranks.board import Board
+from mpedu.ranks.output import RankOutput
+from mpedu.ranks.rank import Pipe, Setup, run, stacks_file
+from mpedu.ranks.starting import context, start_process
 
 START_S = 120.0  # limit for the start of all processes
 END_S = 5.0  # for a killed process to be gone

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mpedu.ranks import Pipe
+from mpedu.ranks.rank import Pipe
 
 CHUNK_BYTES = 65536
 MOST_LINE_BYTES = 1_000_000  # a longer line is cut in pieces

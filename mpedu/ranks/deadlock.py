@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import psutil  # type: ignore[import-untyped]
 
-from mpedu.board import Waiting
+from mpedu.ranks.board import Waiting
 
 SETTLED_S = 0.25  # whoever waits for less may have its message on the way
 STILL_S = 1.0

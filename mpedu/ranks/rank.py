@@ -22,14 +22,15 @@ import cloudpickle
 import torch
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from mpedu.board import Board
 from mpedu.distributed import LostPeer, ProcessComm, initialise
-from mpedu.travel import pickled
+from mpedu.ranks.board import Board
+from mpedu.ranks.travel import pickled
 
 Pipe = Any  # multiprocessing.connection.Connection, which is generic in some versions only
 # Frames of the machinery, left out of a student's traceback.
-_OURS = ("ranks.py", "comm.py", "distributed.py", "travel.py")
-MACHINERY = {contextlib.__file__, *(str(Path(__file__).with_name(name)) for name in _OURS)}
+_PACKAGE = Path(__file__).parents[1]
+_OURS = ("ranks/rank.py", "ranks/travel.py", "comm.py", "distributed.py")
+MACHINERY = {contextlib.__file__, *(str(_PACKAGE / name) for name in _OURS)}
 MOST_CHARACTERS = 4000  # of an error's text
 
 
