@@ -138,6 +138,28 @@ WRONG_CAUSES = (
         "orders[0] != orders[-1]",
         diagnosis="order_evidence",
     ),
+    _without(
+        "first_pair_compared",
+        2,
+        "any(order != orders[0] for order in orders)",
+        "orders[0] != orders[1]",
+        diagnosis="order_evidence",
+    ),
+    _without(
+        "stages_by_twos_compared",
+        2,
+        "any(order != orders[0] for order in orders)",
+        "any(a != b for a, b in zip(orders[::2], orders[1::2]))",
+        diagnosis="order_evidence",
+    ),
+    # Right for GPipe; a list may also take its forwards and backwards in another rhythm.
+    _without(
+        "forwards_compared_too",
+        1,
+        'for a in actions if a.kind == "B"]',
+        "for a in actions]",
+        diagnosis="order_evidence",
+    ),
     _wrong("rising_loss", _RISING_LOSS, 0, "ratio_evidence"),
     _wrong("no_name", _NO_NAME, 0),
     _wrong("prints", _PRINTS, 0, "no_name"),

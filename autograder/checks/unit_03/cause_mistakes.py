@@ -52,7 +52,8 @@ def differs_cause(case: Case, got: Any) -> Diagnosis | None:
     right = oracle.cause(case.args[0])
     if got == right:
         return None
-    id, look = _EVIDENCE[got if right == "none" else right]
+    # An order that is taken for a fault and is none: nothing else helps to see that.
+    id, look = _EVIDENCE[got if right == "none" or got == "order_differs" else right]
     return Diagnosis(id, f"{_gives(case, got)}. {look}", f"a cause is not the right one. {look}")
 
 
@@ -243,7 +244,8 @@ KNOWN = (
     _mistake(
         "exact_floats",
         _exact,
-        "Two floats are hardly ever equal: allow a little, like math.isclose.",
+        "Runs differ from what is due in their last digits too: compare step by step and piece by "
+        "piece, and allow a little, like math.isclose.",
     ),
 )
 
