@@ -1,8 +1,7 @@
 """The engine: every rank runs its list of a `Schedule`, action by action, on real tensors.
 
 One engine for every schedule: what it does follows from the list alone. GPipe (Huang et al. 2019,
-section 2.2), 1F1B (Narayanan et al. 2021, "Efficient large-scale language model training on GPU
-clusters", section 2.2.1) and a student's list differ in nothing but their order.
+section 2.2), 1F1B (Narayanan et al. 2021, section 2.2.1) and a student's list differ in order only.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from mpedu.comm import Comm, Link
 from mpedu.keyed import Key
 from mpedu.schedule import Action, Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Costs, Span
-from mpedu.stages import Spec, Stage, takes_key, unpacked
+from mpedu.stages import Spec, Stage, require_spec, takes_key, unpacked
 from mpedu.traffic import Message, messages, unsent_limit
 from mpedu.validate import validate_schedule
 
@@ -60,14 +59,16 @@ class _Held(NamedTuple):
 class PipelineEngine:
     """Runs one rank of a pipeline of `schedule`; the same on every rank but for `stages`.
 
-    stages: this rank's stages by their number. A stage is called stage(x, key), or stage(x) where
-    it takes one argument, and returns y or (y, aux), aux being a scalar.
+    stages: this rank's stages by their number. A stage is called stage(x, key) where its second
+    argument is required or named `key` (a `mpedu.keyed.Key`), else stage(x), and returns y or
+    (y, aux), aux being a scalar. For inputs of one shape y is always of one shape and dtype, which
+    a run on zeros finds before the first step. A stage must not change x in place.
     loss(y, targets): the SUMMED loss of a micro-batch. count(targets): how many targets count.
     Backward runs from sum of losses / count of the whole batch, plus aux_weight / n_microbatches
     times the sum of aux; gradients add up in the parameters' .grad.
     costs: emulate devices on which actions take so long; see `DeviceClock`.
-    ValueError, on every rank and before any message: a schedule that is not legal, of another
-    number of ranks, or with other work than F and B; other stages than the schedule gives the rank.
+    ValueError before any message: a schedule that is not legal, of another number of ranks, or
+    with other work than F and B; stages that are not the rank's.
     """
 
     def __init__(
@@ -105,22 +106,17 @@ class PipelineEngine:
         ValueError, on every rank: fewer samples than micro-batches, no target that counts.
         """
         announced = self._announcer.announce(batch, stamp=self._costs is not None)
-        return _Step(self, announced, batch, seed, step).run()
+        return _Step(self, announced, batch, Key(seed, step, 0)).run()
 
 
 class _Step:
     """One step of an engine on this rank."""
 
     def __init__(
-        self,
-        engine: PipelineEngine,
-        announced: Announcement,
-        batch: Batch | None,
-        seed: int,
-        step: int,
+        self, engine: PipelineEngine, announced: Announcement, batch: Batch | None, key: Key
     ) -> None:
         comm, costs = engine.comm, engine._costs
-        self.engine, self.announced, self.seed, self.step = engine, announced, seed, step
+        self.engine, self.announced, self.key = engine, announced, key
         self.start_s = time.perf_counter() if costs is None else announced.start_ns / 1e9
         self.clock = (
             Stopwatch(comm.rank, comm.device)
@@ -179,7 +175,7 @@ class _Step:
         """Takes x, runs the stage, keeps what its backward needs, passes y on."""
         _, number, microbatch = action
         x = self._input(action)
-        key = Key(self.seed, self.step, microbatch)
+        key = self.key._replace(microbatch=microbatch)
         arguments = (x, key) if self.engine._takes_key[number] else (x,)
         y, aux = unpacked(self.engine.stages[number](*arguments), number)
         scalars = []
@@ -195,7 +191,9 @@ class _Step:
         self.peak = max(self.peak, len(self.held))
         end_s = self.clock.stop(action)
         if number < self.engine._last_stage:
-            self._pass_on(action, Action("F", number + 1, microbatch), y.detach(), end_s)
+            receiver = Action("F", number + 1, microbatch)
+            require_spec(y, self.engine._announcer.spec_for(receiver), number, microbatch)
+            self._pass_on(action, receiver, y.detach(), end_s)
 
     def _input(self, action: Action) -> Tensor:
         """What a forward works on, a leaf that collects its own gradient."""

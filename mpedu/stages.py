@@ -24,16 +24,24 @@ class Spec(NamedTuple):
         """That of `x`."""
         return cls(tuple(x.shape), x.dtype)
 
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')} {list(self.shape)}"
+
     def empty(self, device: str) -> Tensor:
         """A tensor of this shape and dtype, not initialised."""
         return torch.empty(self.shape, dtype=self.dtype, device=device)
 
 
 def takes_key(stage: Stage) -> bool:
-    """Whether a stage is called stage(x, key) rather than stage(x)."""
+    """Whether a stage is called stage(x, key) rather than stage(x).
+
+    It is where its second argument must be given, or is named `key`; a layer of torch with further
+    arguments of its own is not.
+    """
     call = stage.forward if isinstance(stage, nn.Module) else stage
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return len([p for p in inspect.signature(call).parameters.values() if p.kind in kinds]) > 1
+    taken = [p for p in inspect.signature(call).parameters.values() if p.kind in kinds]
+    return len(taken) > 1 and (taken[1].name == "key" or taken[1].default is taken[1].empty)
 
 
 def unpacked(made: object, number: int) -> tuple[Tensor, Tensor | None]:
@@ -49,6 +57,16 @@ def unpacked(made: object, number: int) -> tuple[Tensor, Tensor | None]:
         shape = f"a tensor {list(aux.shape)}" if isinstance(aux, Tensor) else type(aux).__name__
         raise ValueError(f"stage {number} returned {shape} as aux; give a tensor of one number")
     return y, aux
+
+
+def require_spec(y: Tensor, spec: Spec, number: int, microbatch: int) -> None:
+    """Nothing; ValueError where a stage's output is not as the next one's rank was told."""
+    found = Spec.of(y)
+    if found != spec:
+        raise ValueError(
+            f"stage {number} gave {found} for micro-batch {microbatch}, and {spec} in its run on "
+            "zeros; for inputs of one shape a stage gives outputs of one shape and dtype"
+        )
 
 
 def output_specs(stage: Stage, number: int, inputs: Sequence[Spec], device: str) -> list[Spec]:

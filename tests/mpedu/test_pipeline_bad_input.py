@@ -190,3 +190,22 @@ def test_a_loss_that_is_not_one_number_is_refused():
 
     with pytest.raises(RankError, match=r"rank 1 failed: .*loss returned a tensor \[3, 7\]; give"):
         run_ranks(program, 2, wait_s=20.0)
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda y: y.float(), lambda y: y[:1], lambda y: torch.cat([y, y])]
+)
+def test_an_output_unlike_the_announced_one_is_refused_where_it_was_made(changed):
+    def program(comm):
+        def stage(x):
+            return changed(x) if x.mean() < 0 else x * 1.0
+
+        stages = {comm.rank: stage if comm.rank == 0 else torch.nn.Identity()}
+        engine = PipelineEngine(
+            one_f_one_b(2, 2), comm, stages, lambda y, t: y.sum(), lambda t: t.numel()
+        )
+        x = torch.cat([torch.ones(2, 3), -torch.ones(2, 3)]).double()
+        engine.run((x, x))
+
+    with pytest.raises(RankError, match=r"rank 0 failed: .* stage 0 gave .* micro-batch 1"):
+        run_ranks(program, 2)

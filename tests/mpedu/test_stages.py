@@ -72,6 +72,12 @@ def test_a_stage_gets_the_key_where_it_has_a_place_for_it(stage, takes):
     assert takes_key(stage) is takes
 
 
+def test_a_layer_with_further_arguments_of_its_own_gets_no_key():
+    assert not takes_key(torch.nn.TransformerEncoderLayer(4, 1))
+    assert not takes_key(lambda x, scale=2.0: x * scale)
+    assert takes_key(lambda x, key=None: x)
+
+
 def test_a_result_is_y_or_y_and_aux():
     y, aux = torch.zeros(2), torch.ones(1)
     assert unpacked(y, 0) == (y, None)
