@@ -16,7 +16,7 @@ class Stopped(KeyboardInterrupt):
     """The stop button, told in one sentence instead of a stack of library frames."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"Stopped: {self}"]
+        return [str(self)]
 
 
 def students_troubles(namespace: Mapping[str, Any]) -> Troubles:
@@ -39,12 +39,18 @@ def place_in(namespace: Mapping[str, Any], error: BaseException) -> tuple[str, i
 
 
 def stopped(namespace: Mapping[str, Any], error: KeyboardInterrupt, name: str) -> KeyboardInterrupt:
-    """What the stop button gives while `name` runs; the interrupt itself outside a notebook."""
+    """What the stop button gives while `name` runs; the interrupt itself outside a notebook.
+
+    name: "" for ranks of ours; the student's function that was running is named all the same.
+    """
     if "get_ipython" not in namespace:
         return error
     place = place_in(namespace, error)
+    if not place and not name:
+        return Stopped("Stopped by you. The ranks were ended; run the cell again.")
+    name = name or (place[0] if place else "")
     where = f" (your cell, line {place[1]})" if place else ""
-    return Stopped(f"`{name}` was still running{where}; does every loop in it end?")
+    return Stopped(f"Stopped: `{name}` was still running{where}; does every loop in it end?")
 
 
 class LocalSubject:

@@ -5,6 +5,7 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -40,9 +41,12 @@ def parsed(
 def run_command(args: argparse.Namespace, stopped: str = "stopped.") -> int:
     """The exit status of `args.run(args)`: 2 after one sentence on stderr for a misuse.
 
-    A Failure gives 1, Ctrl-C (or a polite kill) 130 and the sentence `stopped`.
+    A Failure gives 1; Ctrl-C, a polite kill or a closed terminal 130 and the sentence `stopped`.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    hang_up = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:  # as nohup sets it
+        signal.signal(hang_up, _interrupt)
     try:
         status: int = args.run(args)
         return status
@@ -69,5 +73,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _complain(args: argparse.Namespace, error: object, status: int) -> int:
-    print(f"course {args.command}: {error}", file=sys.stderr)
+    with suppress(OSError):  # a closed terminal takes no words
+        print(f"course {args.command}: {error}", file=sys.stderr)
     return status

@@ -1,9 +1,10 @@
 """Checkpoints: a folder per saved step with one file per rank, there as a whole or not at all.
 
 `step-000200/` holds `rank-00-of-02.safetensors`, .. and `about.json`, which names every file with
-its size and says what the run was.
+its size and SHA-256 and says what the run was.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,7 @@ class Checkpoint(NamedTuple):
 
         ValueError for a rank or a name that was not saved, and for a damaged file.
         """
-        files: dict[str, int] = self.about["files"]
+        files: dict[str, dict[str, Any]] = self.about["files"]
         file_name = _file_name(rank, len(files))
         if file_name not in files:
             raise ValueError(
@@ -70,9 +71,10 @@ def save_checkpoint(
     """The folder `step-NNNNNN` in `folder`, written by all ranks together and found only whole.
 
     Every rank calls this with its own tensors; rank 0's `about` (JSON values) is written, with the
-    step, and every file's name and size in bytes. Of this and earlier steps `keep` stay. A run
-    killed in here leaves the checkpoints as they were, and a `.partial` folder for the next save
-    to remove. ValueError when nothing can be written, and for a step saved already.
+    step, and every file's name, size in bytes and SHA-256. Of this and earlier steps `keep`
+    stay. A run stopped in here leaves the checkpoints as they were, and a `.partial` folder for
+    `remove_partial` or the next save to remove. ValueError when nothing can be written, and for a
+    step saved already.
     """
     require_at_least(0, step=step)
     require_at_least(1, keep=keep)
@@ -83,7 +85,7 @@ def save_checkpoint(
     partial = path.with_name(path.name + PARTIAL)
     if comm.rank == 0:
         with _writing(path):
-            _remove(path.parent.glob(f"step-*{PARTIAL}"))
+            remove_partial(path.parent)
             partial.mkdir(parents=True)
     comm.barrier()
     with _writing(path):
@@ -97,8 +99,13 @@ def save_checkpoint(
     return path
 
 
+def remove_partial(folder: Path) -> None:
+    """Nothing; removes what saves that did not end left in `folder`. No save may be under way."""
+    _remove(folder.glob(f"step-*{PARTIAL}"))
+
+
 def latest_checkpoint(folder: Path) -> Checkpoint | None:
-    """The checkpoint of the highest step, every file of it whole; None where none was saved.
+    """The checkpoint of the highest step, every file as it was saved; None where none was saved.
 
     ValueError when it is damaged, naming the newest whole one, which is not used unasked.
     """
@@ -129,7 +136,7 @@ def check_same(checkpoint: Checkpoint, expected_about: Mapping[str, Any]) -> Non
     ]
     if differing:
         raise ValueError(
-            f"checkpoint {checkpoint.path} is of another model: {'; '.join(differing)}; "
+            f"checkpoint {checkpoint.path} is of another run: {'; '.join(differing)}; "
             "ask for what it was saved with, or start anew in another folder"
         )
 
@@ -188,7 +195,7 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def _publish(partial: Path, path: Path, about: dict[str, Any], n_ranks: int) -> None:
     """Gives a folder with every rank's file its about.json and its name, safe from a power cut."""
     names = [_file_name(rank, n_ranks) for rank in range(n_ranks)]
-    about["files"] = {name: (partial / name).stat().st_size for name in names}
+    about["files"] = {name: _fingerprint(partial / name) for name in names}
     (partial / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     _to_disk(partial / ABOUT)
     _to_disk(partial)
@@ -196,6 +203,13 @@ def _publish(partial: Path, path: Path, about: dict[str, Any], n_ranks: int) -> 
         _remove([path])  # damaged: a whole one is refused before
     os.rename(partial, path)
     _to_disk(path.parent)
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    """What tells a file from any other, and from a damaged one."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
 
 
 def _to_disk(path: Path) -> None:
@@ -219,8 +233,8 @@ def _read(path: Path) -> Checkpoint:
     """The checkpoint in a folder, its files proven whole; ValueError with what is damaged."""
     try:
         about = _about_in(path)
-        for name, n_bytes in about["files"].items():
-            _require_whole(path / name, n_bytes)
+        for name, fingerprint in about["files"].items():
+            _require_whole(path / name, fingerprint)
     except ValueError as error:
         raise ValueError(f"checkpoint {path} is damaged: {error}") from None
     return Checkpoint(path, about["step"], about)
@@ -243,15 +257,18 @@ def _about_in(path: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def _require_whole(path: Path, n_bytes: int) -> None:
-    """Nothing; ValueError when a file lacks bytes or its header does not fit them."""
+def _require_whole(path: Path, saved: Any) -> None:
+    """Nothing; ValueError when a file is not the one that was saved, byte for byte."""
+    if not isinstance(saved, dict) or set(saved) != {"bytes", "sha256"}:
+        raise ValueError(f"{ABOUT} has no size and SHA-256 of {path.name}")
     if not path.is_file():
         raise ValueError(f"{path.name} is missing")
     n_there = path.stat().st_size
-    if n_there != n_bytes:
-        raise ValueError(f"{path.name} has {n_there} bytes, {n_bytes} expected")
+    if n_there != saved["bytes"]:
+        raise ValueError(f"{path.name} has {n_there} bytes, {saved['bytes']} expected")
     try:
-        with safe_open(path, framework="pt"):
-            pass  # opening compares header and length, and loads nothing
-    except (OSError, SafetensorError) as error:
-        raise ValueError(f"{path.name} has a header that cannot be read ({error})") from None
+        there = _fingerprint(path)
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read ({error})") from None
+    if there != saved:
+        raise ValueError(f"{path.name} holds other bytes than were saved (its SHA-256 differs)")

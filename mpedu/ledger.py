@@ -3,21 +3,24 @@
 import json
 import math
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from mpedu.faults import Failure
 from mpedu.plot import loss_curve, overlay
 from mpedu.simulate import Costs, Timeline, simulate
 from mpedu.trace import write_trace
-from mpedu.training import StepReport, TrainConfig
+from mpedu.training import CHECKPOINTS, StepReport, TrainConfig
 
 EMULATED = "devices are emulated by a clock: this shows order, not this machine's speed"
 METRICS = "metrics.jsonl"
+LOCK = "lock"  # held open by the run in a folder
+WELL_ABOVE = 0.05  # of an idle share over its prediction: asks for a word
 N_FIRST = 2  # steps left out of means: the first ones also agree on shapes and fill caches
 
 
@@ -144,6 +147,17 @@ class Ledger:
         forward, backward = ([self._spent_s[kind, s] / n_each for s in stages] for kind in "FB")
         return simulate(self.schedule, Costs(forward, backward))
 
+    def idle_in_words(self) -> str:
+        """The measured idle share beside the predicted ones, in one line."""
+        words = f"{self.measured_idle:.1%} measured, {_share(self.predicted(), 'equal stages')}"
+        timed = self.predicted_as_timed()
+        if timed is None:
+            return words
+        words += ", " + _share(timed, "this run's mean times")
+        if self.measured_idle - float(timed.idle_share) < WELL_ABOVE:
+            return words
+        return f"{words}; the rest is waiting for messages and for a processor that others use"
+
     def draw(self, folder: Path, floor: float) -> list[Path]:
         """The pictures and the trace of a run, in `folder`: their paths."""
         made = [folder / "loss.png", folder / "timeline.png", folder / "trace.json"]
@@ -158,6 +172,61 @@ class Ledger:
     def _title(self) -> str:
         name = f"{self.config.schedule}, {self.config.pp} stages, the last step"
         return f"{name}; {EMULATED}" if self.config.costs else name
+
+
+def _share(timeline: Timeline, given: str) -> str:
+    return f"{float(timeline.idle_share):.1%} predicted for {given}"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Makes the folder of a run, and keeps other runs out of it until this one or its process ends.
+
+    ValueError where another run is in it, and where it cannot be written.
+    """
+    with ExitStack() as until_the_end:
+        try:
+            (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+            lock = until_the_end.enter_context((folder / LOCK).open("a+", encoding="utf-8"))
+            _take(lock, folder)
+            (folder / METRICS).open("a").close()
+            for place in (folder, folder / CHECKPOINTS):
+                probe = place / ".writable"
+                probe.touch()
+                probe.unlink()
+        except OSError as error:
+            raise ValueError(
+                f"{folder} cannot be written ({error.strerror}: {error.filename}); "
+                "give a folder of yours"
+            ) from None
+        yield
+
+
+def _take(lock: TextIO, folder: Path) -> None:
+    """Locks an open file for as long as it is open; ValueError where another process has it."""
+    try:
+        _lock(lock.fileno())
+    except BlockingIOError:
+        lock.seek(0)
+        raise ValueError(
+            f"{folder} is taken by another run, process {lock.read().strip()}; "
+            "wait for its end, or give another folder"
+        ) from None
+    lock.truncate(0)
+    print(os.getpid(), file=lock, flush=True)
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":
+        return  # has no such lock
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return  # nor have some file systems
 
 
 def _cut_down(file: Path, losses: Sequence[float]) -> None:

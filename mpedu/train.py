@@ -2,23 +2,25 @@
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpedu.checkpoint import Checkpoint, check_same, latest_checkpoint
+import psutil  # type: ignore[import-untyped]
+
+from mpedu.checkpoint import Checkpoint, check_same, latest_checkpoint, remove_partial
 from mpedu.corpus import Corpus
 from mpedu.families import SCHEDULES
 from mpedu.faults import Failure
 from mpedu.launch import run_ranks, warm_up
-from mpedu.ledger import EMULATED, METRICS, Ledger, Step
+from mpedu.ledger import EMULATED, METRICS, Ledger, Step, alone_in
 from mpedu.ranks.errors import RankError
 from mpedu.schedule import peak_in_flight
-from mpedu.simulate import Timeline
 from mpedu.training import CHECKPOINTS, Plan, TrainConfig, about_run, run_of, train_rank
 
 WAIT_S = 300.0  # longest single wait of a rank: longer than any step or checkpoint
@@ -52,6 +54,12 @@ def _file(text: str) -> str:
     return str(Path(text).absolute())  # a run can go on from another folder
 
 
+def _folder(text: str) -> Path:
+    if not text:  # Path("") is the current folder
+        raise argparse.ArgumentTypeError("the name is empty; give a folder, . for this one")
+    return Path(text)
+
+
 class Option(NamedTuple):
     """An option that sets the field of this name."""
 
@@ -82,7 +90,7 @@ OF_MODEL = [
 OF_PLAN = [
     Option("--steps", "n_steps", int, "N", "the last step"),
     Option("--save-every", "save_every", int, "N", "steps between checkpoints"),
-    Option("--out", "folder", Path, "DIR", "takes all files (default: nothing is kept)"),
+    Option("--out", "folder", _folder, "DIR", "takes all files (default: nothing is kept)"),
 ]
 EPILOG = """example: ./course train --pp 2 --schedule gpipe --steps 100 --out run
          ./course train --resume --steps 200 --out run
@@ -114,23 +122,43 @@ def run(args: argparse.Namespace) -> int:
     """Trains as asked; 0. ValueError for what cannot be asked, Failure when a rank failed."""
     resume = _resumed(args)
     config, plan = _asked(args, resume)
-    corpus = config.load_corpus()
-    if resume is not None:
-        asked = about_run(config, plan, corpus.digest, [])
-        check_same(resume, {"config": asked["config"]})
-        if resume.step >= plan.n_steps:
+    with _in_the_words_of_options():
+        config.require_memory(psutil.virtual_memory().total)
+        corpus = config.load_corpus()
+        if resume is not None:
+            asked = about_run(config, plan, corpus.digest, [])
+            check_same(resume, {"config": asked["config"]})
+    if resume is not None and resume.step >= plan.n_steps:
+        raise ValueError(
+            f"{plan.folder} holds step {resume.step} already; "
+            f"give --steps above {resume.step}, not {plan.n_steps}"
+        )
+    with alone_in(plan.folder) if plan.folder else nullcontext():
+        if plan.folder and not resume and latest_checkpoint(plan.folder / CHECKPOINTS):
             raise ValueError(
-                f"{plan.folder} holds step {resume.step} already; "
-                f"give --steps above {resume.step}, not {plan.n_steps}"
+                f"{plan.folder} holds a run already; "
+                "--resume goes on with it, another --out starts anew"
             )
-    _prepare(plan.folder, resume)
-    warm_up()
-    _introduce(config, corpus, resume)
-    with _telling_the_way_on(plan.folder, args.cpu):
-        with _progress(plan.n_steps, resume.step if resume else 0) as after_step:
-            ledger = train(config, plan, resume, after_step, not args.cpu)
-        _summarise(ledger, corpus, plan.folder)
+        warm_up()
+        _introduce(config, corpus, resume)
+        with _telling_the_way_on(plan.folder, args.cpu):
+            with _progress(plan.n_steps, resume.step if resume else 0) as after_step:
+                ledger = train(config, plan, resume, after_step, not args.cpu)
+            _summarise(ledger, corpus, plan.folder)
     return 0
+
+
+@contextmanager
+def _in_the_words_of_options() -> Iterator[None]:
+    """Says `--layers=0`, as it was typed, where an error says `n_layers=0`."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        flags = {option.field: option.flag for option in OF_CONFIG + OF_MODEL + OF_PLAN}
+        for field, flag in {**flags, "n_tokens": "--tokens"}.items():
+            text = re.sub(rf"\b(config\.(model\.)?)?{field}(?==| [<>]=)", flag, text)
+        raise ValueError(text) from None
 
 
 def _resumed(args: argparse.Namespace) -> Checkpoint | None:
@@ -147,36 +175,15 @@ def _resumed(args: argparse.Namespace) -> Checkpoint | None:
 def _asked(args: argparse.Namespace, resume: Checkpoint | None) -> tuple[TrainConfig, Plan]:
     """What was asked for; what was not is as in the checkpoint, or as by default."""
     config, plan = (TrainConfig(), Plan()) if resume is None else run_of(resume)
-    model = replace(config.model, **_given(args, OF_MODEL))
-    config = replace(config, model=model, **_given(args, OF_CONFIG))
-    return config, replace(plan, **_given(args, OF_PLAN))
+    with _in_the_words_of_options():
+        model = replace(config.model, **_given(args, OF_MODEL))
+        config = replace(config, model=model, **_given(args, OF_CONFIG))
+        return config, replace(plan, **_given(args, OF_PLAN))
 
 
 def _given(args: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
     values = {option.field: getattr(args, option.field) for option in options}
     return {field: value for field, value in values.items() if value is not None}
-
-
-def _prepare(folder: Path | None, resume: Checkpoint | None) -> None:
-    """Makes `folder`; ValueError where it holds another run or cannot be written."""
-    if folder is None:
-        return
-    if resume is None and latest_checkpoint(folder / CHECKPOINTS) is not None:
-        raise ValueError(
-            f"{folder} holds a run already; --resume goes on with it, another --out starts anew"
-        )
-    try:
-        (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-        (folder / METRICS).open("a").close()
-        for place in (folder, folder / CHECKPOINTS):
-            probe = place / ".writable"
-            probe.touch()
-            probe.unlink()
-    except OSError as error:
-        raise ValueError(
-            f"{folder} cannot be written ({error.strerror}: {error.filename}); "
-            "give --out a folder of yours"
-        ) from None
 
 
 @contextmanager
@@ -185,7 +192,8 @@ def _telling_the_way_on(folder: Path | None, cpu: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"\n{_way_on(folder, cpu)}", file=sys.stderr)
+        with suppress(OSError):  # the terminal may be gone
+            print(f"\n{_way_on(folder, cpu)}", file=sys.stderr)
         raise
     except (RankError, OSError) as error:
         raise Failure(f"{error}\n{_way_on(folder, cpu)}") from None
@@ -194,6 +202,8 @@ def _telling_the_way_on(folder: Path | None, cpu: bool) -> Iterator[None]:
 def _way_on(folder: Path | None, cpu: bool) -> str:
     if folder is None:
         return "Nothing was kept: give --out DIR to be able to go on after a stop."
+    with suppress(OSError):  # all ranks have ended
+        remove_partial(folder / CHECKPOINTS)
     try:
         found = latest_checkpoint(folder / CHECKPOINTS)
     except ValueError as error:
@@ -260,11 +270,7 @@ def _summarise(ledger: Ledger, corpus: Corpus, folder: Path | None) -> None:
     entropy = corpus.unigram_entropy_nats
     print(f"loss: {last.loss:.4f} nats per byte at step {last.step}; unigram entropy {entropy:.4f}")
     print(f"speed: {ledger.tokens_per_s:,.0f} tokens/s (median step)")
-    shares = [f"{ledger.measured_idle:.1%} measured", _share(ledger.predicted(), "equal stages")]
-    timed = ledger.predicted_as_timed()
-    if timed is not None:
-        shares.append(_share(timed, "this run's mean times"))
-    print(f"idle share: {', '.join(shares)}")
+    print(f"idle share: {ledger.idle_in_words()}")
     predicted = peak_in_flight(ledger.schedule)
     peaks = [f"stage {stage}: {peak}" for stage, peak in enumerate(ledger.peaks)]
     print(f"peak in flight: {', '.join(peaks)} micro-batches (the list says {predicted})")
@@ -273,7 +279,3 @@ def _summarise(ledger: Ledger, corpus: Corpus, folder: Path | None) -> None:
     if folder is not None:
         made = [folder / METRICS, *ledger.draw(folder, entropy), folder / CHECKPOINTS]
         print(f"written: {', '.join(map(str, made))}")
-
-
-def _share(timeline: Timeline, given: str) -> str:
-    return f"{float(timeline.idle_share):.1%} predicted for {given}"

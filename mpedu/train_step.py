@@ -14,16 +14,17 @@ from torch import Tensor
 
 from mpedu.comm import Alone, Comm
 from mpedu.families import naive
-from mpedu.faults import Fault, require_at_least
+from mpedu.faults import require_at_least
 from mpedu.launch import run_ranks
 from mpedu.ledger import EMULATED
 from mpedu.model import GPTConfig, count_targets, token_loss
 from mpedu.pipeline import StepResult
 from mpedu.plot import Picture, draw_schedule, loss_curve, overlay
+from mpedu.plot.layout import counted
 from mpedu.schedule import Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Timeline, simulate
 from mpedu.training import TrainConfig, Trainer
-from mpedu.validate import validate_schedule
+from mpedu.validate import rank_word, validate_schedule
 
 N_SAMPLES = 16
 Gradients = dict[int, dict[str, Tensor]]  # by stage, by name
@@ -73,14 +74,16 @@ class TrainedSteps(NamedTuple):
 
 
 class CannotRun(ValueError):
-    """A schedule that no ranks can run, with its first fault."""
+    """A schedule that no ranks can run, or another one than was asked for, and why."""
 
-    def __init__(self, schedule: Schedule, fault: Fault) -> None:
-        super().__init__(f"this schedule cannot run: {fault.text}")
+    def __init__(self, schedule: Schedule, why: str) -> None:
+        super().__init__(why)
         self.schedule = schedule
 
     def picture(self) -> Picture:
-        """The schedule, its first fault in red."""
+        """The schedule, its first fault in red; the reason alone where there is none."""
+        if not isinstance(self.schedule, list):
+            return Picture(b"", str(self), str(self))
         return draw_schedule(self.schedule)
 
 
@@ -98,13 +101,14 @@ def train_step(
     device_clock_ms: emulates devices on which a forward takes so long, and a backward twice that.
     skip_division: the gradients are those of a loss that is not divided by the number of
     micro-batches; the losses that are told stay means.
-    CannotRun for a schedule that is not legal; RankError where a rank failed.
+    CannotRun for a schedule that is not legal, or of other sizes than the two that were given as
+    stages and micro-batches; RankError where a rank failed.
     """
     require_at_least(1, n_steps=n_steps)
     made = schedule(*sizes) if callable(schedule) else schedule
-    faults = validate_schedule(made)
-    if faults:
-        raise CannotRun(made, faults[0])
+    problem = _problem(schedule, sizes, made)
+    if problem:
+        raise CannotRun(made, problem)
     config = _config(made, device_clock_ms)
     scale = config.n_microbatches if skip_division else 1
     ran = run_ranks(_rank, len(made), config, made, n_steps, scale, timeout_s=timeout_s).results
@@ -130,9 +134,34 @@ def train_step(
     )
 
 
+def _problem(
+    schedule: Schedule | Callable[..., Schedule], sizes: tuple[int, ...], made: Schedule
+) -> str:
+    """Why a schedule is not run, in one sentence; "" where nothing is in the way."""
+    name = getattr(schedule, "__name__", "it")
+    called = f"{name}({', '.join(map(str, sizes))})"
+    if made is None and callable(schedule):
+        return f"{called}: None came back: a return seems to be missing"
+    faults = validate_schedule(made)
+    if faults:
+        return f"this schedule cannot run: {faults[0].text}"
+    n_microbatches = _n_microbatches(made)
+    if not callable(schedule) or len(sizes) != 2 or sizes == (len(made), n_microbatches):
+        return ""
+    lists = counted(len(made), rank_word((rank, a.stage) for rank, a in actions_of(made)))
+    return (
+        f"{called} came back with lists for {lists} and "
+        f"{counted(n_microbatches, 'micro-batch', 'es')}; {sizes[0]} and {sizes[1]} were asked"
+    )
+
+
+def _n_microbatches(schedule: Schedule) -> int:
+    return 1 + max(action.microbatch for _, action in actions_of(schedule))
+
+
 def _config(schedule: Schedule, device_clock_ms: float | None) -> TrainConfig:
     n_stages = len(stage_to_rank(schedule))
-    n_microbatches = 1 + max(action.microbatch for _, action in actions_of(schedule))
+    n_microbatches = _n_microbatches(schedule)
     emulated = device_clock_ms is not None
     # Emulated devices need a model whose real work fits into the emulated time.
     width, n_layers = (32, n_stages) if emulated else (128, max(4, n_stages))

@@ -16,7 +16,7 @@ from mpedu.comm import Comm
 from mpedu.corpus import Corpus, load_corpus
 from mpedu.families import SCHEDULES
 from mpedu.faults import require_at_least
-from mpedu.model import GPTConfig, build_stage, count_targets, layers_of_stage, token_loss
+from mpedu.model import GPTConfig, build_stage, count_targets, token_loss
 from mpedu.pipeline import PipelineEngine, StepResult
 from mpedu.schedule import Schedule, stage_to_rank
 from mpedu.simulate import Costs
@@ -24,6 +24,7 @@ from mpedu.simulate import Costs
 Loss = Callable[[Tensor, Tensor], Tensor]
 BYTES = 256  # a byte is a token
 WARM_UP_STEPS = 10
+LARGEST = 1e30  # of a rate: float32 holds it and what AdamW makes of it
 CHECKPOINTS = "checkpoints"  # their place in the folder of a run
 
 
@@ -59,11 +60,17 @@ class TrainConfig:
                 f"{self.n_samples} samples cannot be split into {self.n_microbatches} "
                 f"micro-batches; give {self.n_samples} micro-batches or fewer, or more samples"
             )
-        layers_of_stage(self.model.n_layers, self.pp, 0)
+        if self.pp > (n_layers := self.model.n_layers):
+            raise ValueError(
+                f"pp={self.pp} with n_layers={n_layers}: a stage would have no layer; "
+                f"give pp <= {n_layers} or n_layers >= {self.pp}"
+            )
         for name in ("learning_rate", "clip_norm", "device_clock_ms"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name}={value!r} is out of range; give a number above 0")
+            if value is not None and not 0 < value <= LARGEST:
+                raise ValueError(
+                    f"{name}={value!r} is out of range; give a number above 0, up to {LARGEST:g}"
+                )
         if self.model.vocab_size < BYTES:
             raise ValueError(f"vocab_size={self.model.vocab_size}: a byte needs {BYTES}")
 
@@ -78,6 +85,24 @@ class TrainConfig:
         if self.device_clock_ms is None:
             return None
         return Costs(self.device_clock_ms / 1000, 2 * self.device_clock_ms / 1000)
+
+    def require_memory(self, n_bytes: int) -> None:
+        """Nothing; ValueError when parameters and batch alone need more than `n_bytes`.
+
+        float32 parameters, gradients and AdamW's two moments; biases and activations add to it.
+        """
+        model = self.model
+        block = model.d_model * (4 * model.d_model + 2 * model.ffn_width)
+        ends = model.d_model * (2 * model.vocab_size + model.n_positions)
+        n_parameters = model.n_layers * block + ends
+        needed = 4 * 4 * n_parameters + 2 * 8 * self.n_samples * self.n_tokens
+        if needed > n_bytes:
+            raise ValueError(
+                f"n_layers={model.n_layers} and d_model={model.d_model} make {n_parameters:,} "
+                f"parameters, which need {needed // 10**6:,} MB with AdamW's state and a batch of "
+                f"{self.n_samples * self.n_tokens:,} bytes of text; this machine has "
+                f"{n_bytes // 10**6:,} MB: give a smaller model or batch"
+            )
 
     def make_schedule(self) -> Schedule:
         """The schedule as a list."""

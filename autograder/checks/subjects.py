@@ -40,12 +40,38 @@ class Bounded:
         return got
 
 
-def outcome(subject: Subject, case: Case) -> Any:
-    """The answer to one case, or the error that stands in its place, for `Answered` to raise."""
+# After these the next call would most likely end alike, and keep the class or the student waiting.
+_FATAL = ("timeout", "crashed")
+
+
+def outcomes(
+    subject: Subject, cases: Sequence[Case], named: Callable[[Case], str] = str
+) -> Answers:
+    """Every case with its answer, or the Miss in its place, for `Answered` to raise.
+
+    An error is told of the first case, `named`, that gave it. A call that timed out or crashed is
+    the last one made: the cases after it are missed alike.
+    """
+    told: dict[str, Miss] = {}
+    answers: Answers = []
+    fatal: Miss | None = None
+    for case in cases:
+        answers.append((case, fatal or _outcome(subject, case, named, told)))
+        got = answers[-1][1]
+        if isinstance(got, Miss) and got.diagnosis.id in _FATAL:
+            fatal = got
+    return answers
+
+
+def _outcome(
+    subject: Subject, case: Case, named: Callable[[Case], str], told: dict[str, Miss]
+) -> Any:
     try:
         return getattr(subject, case.name)(*case.args)
-    except (StudentError, Miss) as error:
-        return error
+    except StudentError as error:
+        return told.setdefault(error.message, Miss(error.diagnosis(named(case))))
+    except Miss as miss:
+        return miss
 
 
 class Answered:
@@ -60,7 +86,7 @@ class Answered:
 
 
 def _given(answer: Any) -> Any:
-    if isinstance(answer, StudentError | Miss):
+    if isinstance(answer, Miss):
         raise answer
     return answer
 

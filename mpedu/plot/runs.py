@@ -80,8 +80,9 @@ def loss_curve(
 ) -> Picture:
     """The loss of every training step, one curve per name, from step 1 on.
 
-    losses: nats per token. floor: the corpus' unigram entropy in nats, dashed; who knows how often
-    each byte comes, and nothing of the bytes before it, gets there and no lower.
+    losses: nats per byte, which is one token. floor: the corpus' unigram entropy in nats, dashed;
+    who knows how often each byte comes, and nothing of the bytes before it, gets there and no
+    lower.
     ValueError without losses.
     """
     if not losses or not all(map(len, losses.values())):
@@ -97,11 +98,11 @@ def loss_curve(
     if floor is not None:
         said.append(f"{ENTROPY}: {_nats(floor)}")
         axes.axhline(floor, color=INK, linestyle=(0, (9, 4)), linewidth=1.5, label=said[-1])
-    axes.set(xlabel="training step", ylabel="loss (nats per token)", xlim=(0, n_steps + 1))
+    axes.set(xlabel="training step", ylabel="loss (nats per byte)", xlim=(0, n_steps + 1))
     axes.locator_params(axis="x", integer=True)
     axes.grid(color="#E0E0E0")
     axes.legend(loc="upper right", fontsize=9, framealpha=1)
-    text = "\n".join([title, "nats per token", _loss_table(losses, n_steps), *said])
+    text = "\n".join([title, "nats per byte", _loss_table(losses, n_steps), *said])
     return finish(figure, f"{title}. {'; '.join(said)}.", text)
 
 

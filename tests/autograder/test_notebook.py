@@ -7,10 +7,11 @@ import warnings
 import pytest
 
 from autograder import local
-from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best
+from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best, show
 from autograder.worker.walls import Limits
 from mpedu.families import gpipe
 from mpedu.schedule import Action
+from mpedu.train_step import train_step
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +123,30 @@ def test_the_stop_button_stops_a_check_and_names_the_line():
     assert line == (
         "Stopped: `gpipe` was still running (your cell, line 2); does every loop in it end?"
     )
+
+
+def in_a_notebook(cell):
+    """What a cell's KeyboardInterrupt says in a notebook that holds `show` and `train_step`."""
+    namespace = {"show": show, "train_step": train_step, "get_ipython": None}
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        exec(cell, namespace)
+    return stopped.value._render_traceback_()
+
+
+def test_the_stop_button_ends_ranks_and_blames_no_loop(monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mpedu.train_step.run_ranks", interrupted)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    (line,) = in_a_notebook("from mpedu.families import gpipe\nshow(train_step, gpipe, 2, 4)")
+    assert line == "Stopped by you. The ranks were ended; run the cell again."
+
+
+def test_the_stop_button_names_the_function_that_train_step_was_asking():
+    source = "def gpipe(k, m):\n    raise KeyboardInterrupt\nshow(train_step, gpipe, 2, 4)"
+    (line,) = in_a_notebook(source)
+    assert line.startswith("Stopped: `gpipe` was still running (your cell, line 2)")
 
 
 def test_outside_a_notebook_an_interrupt_stays_what_it_is():

@@ -12,6 +12,7 @@ from autograder.bank.unit_03 import WRONG
 from autograder.checks.unit_03 import cause_mistakes, sealed_runs
 from autograder.diagnosis import Case, StudentError
 from autograder.exercise import find_exercise, find_guess
+from autograder.judge import judge
 from autograder.notebook import NotAsked, sealed_run
 from mpedu.runs import CAUSES
 from mpedu.validate import validate_schedule
@@ -152,6 +153,45 @@ def test_an_answer_that_raises_for_some_runs_loses_their_groups_only():
 
     groups = run_check(CAUSE, Raises())
     assert [group.diagnosis and group.diagnosis.id for group in groups] == [None, "raised", None]
+
+
+class Stuck:
+    """Answers right until call number `at`, which ends in an error of that kind."""
+
+    def __init__(self, kind, at):
+        self.kind, self.at, self.n_calls = kind, at, 0
+
+    def cause(self, run):
+        self.n_calls += 1
+        if self.n_calls >= self.at:
+            raise StudentError(self.kind, f"it ended in call {self.n_calls}.")
+        return oracle.cause(run)
+
+
+@pytest.mark.parametrize("kind", ["timeout", "crashed"])
+@pytest.mark.parametrize("at", [1, 3])
+def test_after_a_call_without_end_no_other_is_made(kind, at):
+    stuck = Stuck(kind, at)
+    verdict = judge(CAUSE, stuck)
+    assert stuck.n_calls == at
+    assert [group.diagnosis for group in verdict.groups] == [kind] * 3
+    assert verdict.messages == [f"Run {at} (`print(sealed_run({at}))`): it ended in call {at}."]
+
+
+def test_an_exception_is_told_of_its_first_run():
+    source = """
+from autograder import oracle
+
+
+def cause(run):
+    if run.n_stages == 3:
+        raise KeyError(3)
+    return oracle.cause(run)
+"""
+    first = next(n for n in range(1, 25) if sealed_run(n).n_stages == 3)
+    messages = judged(CAUSE, source).messages
+    assert len(messages) == 1
+    assert messages[0].startswith(f"Run {first} (`print(sealed_run({first}))`): your code raises")
 
 
 def test_the_four_shown_runs_differ_in_cause_and_not_in_data_or_first_loss():

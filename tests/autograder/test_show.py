@@ -1,5 +1,7 @@
 """`show`: a picture of whatever a cell hands it, or a line that says why there is none."""
 
+import IPython
+import IPython.display
 import numpy as np
 import pytest
 
@@ -76,10 +78,20 @@ def test_show_starts_no_ranks_while_nbgrader_runs_the_notebook(monkeypatch, caps
     assert capsys.readouterr().out.startswith("train_step: not run while nbgrader grades")
 
 
-def test_show_prints_and_draws_the_evidence_of_a_sealed_run(capsys):
+def test_show_draws_the_evidence_of_a_sealed_run_with_its_table_once(capsys):
     run = sealed_run("A")
-    assert "gradient ratios" in show(run).alt
-    assert capsys.readouterr().out == f"{run}\n"
+    picture = show(run)
+    assert "gradient ratios" in picture.alt and picture.text.count(str(run)) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_in_a_notebook_every_show_of_a_cell_displays_its_picture(monkeypatch):
+    displayed = []
+    monkeypatch.setattr(IPython, "get_ipython", lambda: "a shell")
+    monkeypatch.setattr("IPython.display.display", displayed.append)
+    assert [show(what) for what in (naive(2, 1), simulate(naive(2, 1)), Ran())] == [None] * 3
+    assert [isinstance(picture, Picture) for picture in displayed] == [True] * 3
+    assert show(unwritten, 4, 8) is None and len(displayed) == 3
 
 
 def test_show_draws_the_work_that_is_missing_from_a_students_answer():

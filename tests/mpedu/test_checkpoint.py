@@ -1,3 +1,4 @@
+import hashlib
 import itertools
 import json
 import os
@@ -55,8 +56,11 @@ def test_two_ranks_write_one_folder_and_about_names_every_file(tmp_path):
     names = ["rank-00-of-02.safetensors", "rank-01-of-02.safetensors"]
     assert files_in(path.parent) == [f"step-000200/{name}" for name in ["about.json", *names]]
     about = json.loads((path / "about.json").read_text(encoding="utf-8"))
-    sizes = {name: (path / name).stat().st_size for name in names}
-    assert about == {**ABOUT, "shape": [2, 3], "step": 200, "files": sizes}
+    files = {}
+    for name in names:
+        data = (path / name).read_bytes()
+        files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    assert about == {**ABOUT, "shape": [2, 3], "step": 200, "files": files}
     for rank in range(2):
         assert_same(latest_checkpoint(path.parent).load(rank), tensors(200, rank))
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from checkpoints import ABOUT, Alone, save
 
-from mpedu.checkpoint import check_same, latest_checkpoint, save_checkpoint
+from mpedu.checkpoint import check_same, latest_checkpoint, remove_partial, save_checkpoint
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 7, 8, 9, 100, -9, -1])
@@ -23,12 +23,42 @@ def test_a_truncated_file_is_told_with_its_bytes_before_anything_loads(tmp_path,
         found.load(0)
 
 
-def cut_with_its_size_noted(path):
-    file = path / "rank-00-of-01.safetensors"
-    about = json.loads((path / "about.json").read_text())
-    about["files"][file.name] = file.stat().st_size - 1
-    os.truncate(file, about["files"][file.name])
-    (path / "about.json").write_text(json.dumps(about))
+FLIPPED = "holds other bytes than were saved"
+
+
+@pytest.mark.parametrize("position", [0, 8, 9, 30, 300, -1])
+def test_a_flipped_bit_is_told_wherever_it_is(tmp_path, position):
+    save(tmp_path, 1)
+    file = save(tmp_path, 2) / "rank-00-of-01.safetensors"
+    found = latest_checkpoint(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match=FLIPPED) as error:
+        latest_checkpoint(tmp_path)
+    assert str(error.value) == (
+        f"checkpoint {file.parent} is damaged: {file.name} {FLIPPED} (its SHA-256 differs); "
+        "remove the folder step-000002 to go on from step-000001, which is whole"
+    )
+    with pytest.raises(ValueError, match=FLIPPED):
+        found.load(0)
+
+
+def test_a_file_of_another_step_is_told(tmp_path):
+    paths = [save(tmp_path, step) / "rank-00-of-01.safetensors" for step in (1, 2)]
+    assert paths[0].stat().st_size == paths[1].stat().st_size
+    paths[1].write_bytes(paths[0].read_bytes())
+    with pytest.raises(ValueError, match=FLIPPED):
+        latest_checkpoint(tmp_path)
+
+
+def test_what_saves_left_that_did_not_end_is_removed_and_nothing_else(tmp_path):
+    save(tmp_path)
+    (tmp_path / "step-000002.partial").mkdir()
+    (tmp_path / "step-000002.partial" / "half").touch()
+    remove_partial(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+    remove_partial(tmp_path / "absent")
 
 
 def about_with(**changed):
@@ -50,7 +80,7 @@ def about_with(**changed):
         (about_with(files={}), "about.json names no files"),
         (about_with(files={"../x": 1}), "names files that are not those of ranks 0 to 0"),
         (about_with(step=1), "about.json is of step 1"),
-        (cut_with_its_size_noted, "has a header that cannot be read"),
+        (about_with(files={"rank-00-of-01.safetensors": 800}), "about.json has no size and SHA-"),
     ],
 )
 def test_a_damaged_checkpoint_is_told_in_one_sentence_and_no_other_used(tmp_path, damage, words):
@@ -76,15 +106,15 @@ def test_a_damaged_checkpoint_is_told_in_one_sentence_and_no_other_used(tmp_path
         ({"pp": None, "shape": []}, "pp=2 there, pp=None here; shape=[2, 3] there, shape=[] here"),
     ],
 )
-def test_another_model_is_told_with_every_difference(tmp_path, here, words):
+def test_another_run_is_told_with_every_difference(tmp_path, here, words):
     path = save(tmp_path)
-    with pytest.raises(ValueError, match="is of another model: ") as error:
+    with pytest.raises(ValueError, match="is of another run: ") as error:
         check_same(latest_checkpoint(tmp_path), ABOUT | here)
     way_out = "; ask for what it was saved with, or start anew in another folder"
-    assert str(error.value) == f"checkpoint {path} is of another model: {words}{way_out}"
+    assert str(error.value) == f"checkpoint {path} is of another run: {words}{way_out}"
 
 
-def test_the_same_model_passes_whatever_else_the_checkpoint_knows(tmp_path):
+def test_the_same_run_passes_whatever_else_the_checkpoint_knows(tmp_path):
     save(tmp_path, about=ABOUT | {"saved_at": "noon"})
     assert check_same(latest_checkpoint(tmp_path), ABOUT) is None
 

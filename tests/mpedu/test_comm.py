@@ -218,6 +218,11 @@ BAD = {
         lambda c: c.all_reduce(np.array([None])),
         "all_reduce on rank 1: cannot send an array object [1]; send numbers",
     ),
+    "the byte order of another machine": (
+        lambda c: c.send(np.ones(1, ">f8"), 0),
+        "isend on rank 1: an array >f8 [1] has the byte order of another machine; "
+        "give x.astype(x.dtype.newbyteorder('='))",
+    ),
     "a tensor that needs a gradient": (
         lambda c: c.all_reduce(torch.zeros(1, requires_grad=True)),
         "all_reduce on rank 1: the tensor needs a gradient; give x.detach()",

@@ -1,5 +1,6 @@
 """The command line of the package: which module a word chooses, and how a command ends."""
 
+import io
 import signal
 import sys
 from importlib import import_module
@@ -14,9 +15,10 @@ from mpedu.faults import Failure
 @pytest.fixture(autouse=True)
 def handlers():
     """The signal handler that `main` sets, set back."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -75,12 +77,36 @@ def test_what_ends_a_command_is_one_sentence_and_a_status(command, capsys, error
     assert capsys.readouterr().err == f"course toy: {said}\n"
 
 
-def test_a_polite_kill_ends_a_command_like_ctrl_c(command):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_polite_kill_or_a_closed_terminal_ends_a_command_like_ctrl_c(command, number):
     def run(_args):
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
         return 0
 
     command(run)
+    assert main(["toy"]) == 130
+
+
+def test_a_command_under_nohup_outlives_its_terminal(command):
+    def run(_args):
+        signal.raise_signal(signal.SIGHUP)
+        return 0
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    command(run)
+    assert main(["toy"]) == 0
+
+
+def test_a_command_whose_terminal_takes_no_words_ends_with_its_status(command, monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, _text):
+            raise OSError(5, "Input/output error")
+
+    def run(_args):
+        raise KeyboardInterrupt
+
+    command(run)
+    monkeypatch.setattr(sys, "stderr", Closed())
     assert main(["toy"]) == 130
 
 

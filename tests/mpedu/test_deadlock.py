@@ -1,3 +1,5 @@
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -100,17 +102,20 @@ def impatient(monkeypatch):
     monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.2)
 
 
-def still(pids, waiting, looks=25):
+SLEEP = "import time; time.sleep(60)"
+
+
+def still(pids, waiting, looks=25, n_finished=0):
     stillness = Stillness()
     for _ in range(looks):
-        if stillness.has_come(waiting, pids):
+        if stillness.has_come(waiting, pids, n_finished):
             return True
         time.sleep(0.1)
     return False
 
 
 def test_stillness_comes_where_all_wait_and_nobody_works(process):
-    assert still([process("import time; time.sleep(60)")], [recv(0, 1)])
+    assert still([process(SLEEP)], [recv(0, 1)])
 
 
 def test_no_stillness_while_a_message_may_be_on_its_way(process):
@@ -119,4 +124,20 @@ def test_no_stillness_while_a_message_may_be_on_its_way(process):
 
 @pytest.mark.parametrize("waiting", [[], [recv(0, 1, for_s=0.1)]])
 def test_no_stillness_where_a_rank_computes_or_has_just_begun_to_wait(process, waiting):
-    assert not still([process("import time; time.sleep(60)")], waiting, looks=6)
+    assert not still([process(SLEEP)], waiting, looks=6)
+
+
+@pytest.mark.parametrize("stopped", [0, 1], ids=["the one that waits", "the one that has finished"])
+def test_no_stillness_while_a_rank_is_stopped_and_none_for_a_while_after_it(process, stopped):
+    pids = [process(SLEEP), process(SLEEP)]
+    os.kill(pids[stopped], signal.SIGSTOP)
+    assert not still(pids, [recv(0, 1)], looks=8, n_finished=1)
+    os.kill(pids[stopped], signal.SIGCONT)
+    assert still(pids, [recv(0, 1)], n_finished=1)
+
+
+def test_no_stillness_while_a_thread_could_work_however_little_it_gets(process, monkeypatch):
+    """On a busy machine it may get nothing: its state tells, not the time it used."""
+    monkeypatch.setattr("mpedu.ranks.deadlock.BUSY_SHARE", 1e9)
+    spin = "import threading\ndef spin():\n while True: pass\nthreading.Thread(target=spin).start()"
+    assert not still([process(f"{spin}\n{SLEEP}")], [recv(0, 1)], looks=8)

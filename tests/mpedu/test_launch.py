@@ -1,11 +1,9 @@
 import gc
-import multiprocessing
 import os
 import random
 import subprocess
 import sys
 import threading
-from multiprocessing import forkserver
 
 import left_over
 import numpy as np
@@ -232,37 +230,6 @@ class TestThreads:
         before = starting.spawn.get_preparation_data
         run_ranks(rank_and_size, 1)
         assert starting.spawn.get_preparation_data is before
-
-
-class TestServer:
-    def test_a_server_that_was_killed_is_replaced(self):
-        run_ranks(rank_and_size, 1)
-        psutil.Process(forkserver._forkserver._forkserver_pid).kill()
-        assert run_ranks(rank_and_size, 2).results == [(0, 2), (1, 2)]
-
-    def test_a_rank_costs_far_less_than_loading_torch(self):
-        """A fork server that preloads nothing would make every rank load it."""
-
-        def program(comm):
-            return [name in sys.modules for name in ("mpedu.pipeline", "torch.fx")]
-
-        assert run_ranks(program, 1).results == [[True, True]]
-
-    def test_the_server_touches_no_gpu_and_leaves_no_thread(self):
-        def program(comm):
-            return torch.cuda.is_initialized(), [t.name for t in threading.enumerate()]
-
-        touched, threads = run_ranks(program, 1).results[0]
-        assert not touched and len(threads) == 2  # the main one, and the watch on the parent
-
-    def test_without_a_fork_server_it_works_and_says_so_once(self, monkeypatch, capsys):
-        monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
-        starting._say_slow.cache_clear()
-        factor = 3
-        run = run_ranks(lambda comm: factor * comm.all_reduce(torch.ones(1)).item(), 2)
-        starting.context()
-        assert run.results == [6, 6]
-        assert capsys.readouterr().out.count("no fork server: each rank loads PyTorch anew") == 1
 
 
 class TestRandomPrograms:

@@ -215,6 +215,37 @@ class TestDeathOfTheCaller:
         assert stderr.count("Traceback") == 1
 
 
+DAEMON = """
+import os, time
+from multiprocessing import forkserver, resource_tracker
+from mpedu.launch import run_ranks
+
+def program(comm):
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        time.sleep(90)  # longer than the guard, but not for ever
+    while os.getsid(pid) != pid:
+        time.sleep(0.01)
+    return pid
+
+child = run_ranks(program, 1).results[0]
+print(child, forkserver._forkserver._forkserver_pid, resource_tracker._resource_tracker._pid)
+"""
+
+
+def test_a_child_in_a_session_of_its_own_survives_but_keeps_no_server_or_tracker():
+    done = subprocess.run(  # it returns when nobody holds its output any more
+        [sys.executable, "-c", DAEMON], capture_output=True, text=True, timeout=left_over.HANG_S
+    )
+    child, *servers = map(int, done.stdout.split())
+    try:
+        assert psutil.pid_exists(child)
+        left_over.until(lambda: not any(map(psutil.pid_exists, servers)))
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def kill_a_rank(draw):
     """Of those there are at a random moment, start-up included; returns what was killed."""
     killed = []

@@ -2,35 +2,23 @@
 
 import ctypes
 import os
+import signal
 import sys
 import time
 
 import cloudpickle
 import pytest
 import torch
+from endless import wait_for
+from failing import caught
 
 from mpedu.distributed import LostPeer
-from mpedu.families import gpipe, one_f_one_b
-from mpedu.launch import run_ranks
+from mpedu.families import one_f_one_b
 from mpedu.pipeline import PipelineEngine
-from mpedu.ranks.errors import RankError
 from mpedu.ranks.rank import MOST_CHARACTERS
 
 # The ranks need not import this file, and with it pytest.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
-def caught(program, n_ranks=2, **limits):
-    """The error of a run that fails; and after every failure the next call works."""
-    with pytest.raises(RankError) as error:
-        run_ranks(program, n_ranks, **limits)
-    assert run_ranks(lambda comm: comm.rank, 2).results == [0, 1]
-    return error.value
-
-
-def wait_for(comm, peer=1):
-    if comm.rank != peer:
-        comm.recv(peer, torch.zeros(1))
 
 
 class Unspeakable(Exception):
@@ -73,11 +61,12 @@ class TestReports:
         [
             (lambda: os._exit(7), "its process ended with status 7"),
             (lambda: os._exit(0), "its process ended with status 0"),
+            (lambda: os._exit(255), "its process ended with status 255"),
             (lambda: ctypes.string_at(0), "its process was killed by SIGSEGV"),
             (lambda: os.abort(), "its process was killed by SIGABRT"),
             (lambda: os.kill(os.getpid(), 9), "its process was killed by SIGKILL (by somebody"),
         ],
-        ids=["exit 7", "exit 0", "segmentation fault", "abort", "kill -9"],
+        ids=["exit 7", "exit 0", "exit 255", "segmentation fault", "abort", "kill -9"],
     )
     def test_a_rank_that_dies_is_the_cause_and_lost_connections_its_consequence(self, die, told):
         def program(comm):
@@ -90,6 +79,19 @@ class TestReports:
         assert str(error).startswith(f"rank 1 died: {told}")
         assert [f.is_consequence for f in error.failures] == [False, True, True]
         assert "in consequence: recv from rank 1: connection" in str(error)
+
+    def test_a_fork_server_that_is_killed_is_told_as_that(self):
+        def program(comm):
+            if comm.rank == 0:
+                os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+
+        first, *others = str(caught(program)).splitlines()
+        assert first[0:5] == "rank " and first[6:] == (
+            " died: the fork server, from which ranks are started, was killed "
+            "(by somebody, or by the system because memory ran out); call again"
+        )
+        assert [line[8:] for line in others] in ([], [", then also: the same"])
 
     def test_a_crash_shows_the_line_it_happened_in(self):
         def program(comm):
@@ -169,97 +171,3 @@ class TestReports:
             wait_for(comm)
 
         assert str(caught(program, timeout_s=0.3)).startswith("rank 1 failed: ValueError: odd")
-
-
-class TestWaits:
-    def test_two_ranks_that_both_receive_are_told_as_a_circle_with_their_lines(self):
-        def program(comm):
-            what = f"activations of F{comm.rank}"
-            comm.recv(1 - comm.rank, torch.zeros(1), what=what)
-
-        lines = str(caught(program, wait_s=0.4)).splitlines()
-        assert lines[0] == (
-            "deadlock: rank 0 waits for rank 1, rank 1 waits for rank 0 "
-            "(a rank has waited for more than 0.4 s):"
-        )
-        assert lines[1].startswith("  rank 0 waits in recv from rank 1 (activations of F0), for 0.")
-        assert lines[2].startswith("  rank 1 waits in recv from rank 0 (activations of F1), for 0.")
-        assert all(line.endswith("torch.zeros(1), what=what)") for line in lines[1:])
-
-    def test_a_circle_of_four_is_told_long_before_the_limit(self, monkeypatch):
-        monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.3)
-
-        def program(comm):
-            comm.recv((comm.rank + 1) % 4, torch.zeros(1))
-
-        text = str(caught(program, 4, timeout_s=600))
-        assert text.startswith(
-            "deadlock: rank 0 waits for rank 1, rank 1 waits for rank 2, rank 2 waits for rank 3, "
-            "rank 3 waits for rank 0 (no rank can go on):"
-        )
-
-    def test_waiting_for_a_rank_that_has_finished_is_told_as_that(self):
-        lines = str(caught(wait_for, 3, wait_s=0.4)).splitlines()
-        assert lines[0].startswith("deadlock: rank 0 waits for rank 1, which has finished")
-        assert lines[-1] == "  rank 1 has finished"
-
-    def test_a_rank_that_does_not_come_to_a_collective_is_told(self):
-        def program(comm):
-            if comm.rank < 2:
-                comm.all_reduce(torch.zeros(1))
-            else:
-                comm.recv(0, torch.zeros(1))
-
-        text = str(caught(program, 3, wait_s=0.4))
-        assert text.startswith("deadlock: rank 0 waits for rank 2, rank 2 waits for rank 0")
-
-    @pytest.mark.parametrize("limits", [dict(wait_s=0.4), dict(timeout_s=0.4)])
-    def test_a_busy_loop_is_told_with_its_line_and_no_deadlock(self, limits):
-        def program(comm):
-            while comm.rank == 1:
-                sum(range(50))
-            wait_for(comm)
-
-        text = str(caught(program, **limits))
-        assert "deadlock" not in text and "rank 0 waits in recv from rank 1" in text
-        assert "rank 1 is running, at test_launch_failures.py line" in text and "in program" in text
-
-    def test_waiting_long_for_a_rank_that_sleeps_is_no_deadlock(self, monkeypatch):
-        monkeypatch.setattr("mpedu.ranks.deadlock.STILL_S", 0.1)
-
-        def program(comm):
-            if comm.rank == 0:
-                time.sleep(0.8)
-            comm.barrier()
-
-        run_ranks(program, 2, timeout_s=60)
-
-    @pytest.mark.parametrize("family", [gpipe, one_f_one_b])
-    def test_an_engine_that_waits_in_vain_is_told_with_the_micro_batch(self, family):
-        def program(comm):
-            stages = {comm.rank: lambda x: x * 1.0}
-            engine = PipelineEngine(
-                family(2, 3), comm, stages, loss=lambda y, t: y.sum(), count=len
-            )
-            if comm.rank == 1:
-                engine.stages[1] = stuck_from(2, comm)
-            batch = torch.ones(3, 1, requires_grad=True), torch.ones(3)
-            engine.run(batch)
-
-        text = str(caught(program, wait_s=0.6))
-        assert "rank 0 waits in recv from rank 1 (gradient " in text
-        assert "rank 1 waits in recv from rank 0 (a letter nobody sends, tag 9)" in text
-        assert text.startswith("deadlock: rank 0 waits for rank 1, rank 1 waits for rank 0")
-
-
-def stuck_from(n_calls, comm):
-    """A stage that waits for what nobody sends from its `n_calls`-th call on."""
-    calls = []
-
-    def stage(x):
-        calls.append(1)
-        if len(calls) >= n_calls:
-            comm.recv(0, torch.zeros(1), tag=9, what="a letter nobody sends")
-        return x * 1.0
-
-    return stage

@@ -1,11 +1,14 @@
 import json
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 from small_runs import metrics
 
 from mpedu.faults import Failure
-from mpedu.ledger import EMULATED, Ledger
+from mpedu.ledger import EMULATED, Ledger, alone_in
 from mpedu.pipeline import StepResult
 from mpedu.simulate import Span
 from mpedu.training import StepReport, TrainConfig
@@ -101,6 +104,41 @@ def test_predictions_are_of_equal_stages_and_of_the_measured_times():
         result = toy(step)[0].result._replace(spans=spans)
         uneven.take(0, toy(step)[0]._replace(result=result))
     assert float(uneven.predicted_as_timed().makespan_s) == pytest.approx(4 * 1.5)
+
+
+@pytest.mark.parametrize(("waited_s", "explained"), [(0, False), (20, True)])
+def test_idle_time_well_above_its_prediction_is_explained(waited_s, explained):
+    ledger = Ledger(TOY)
+    for step in (1, 2, 3):
+        for rank, each in enumerate(toy(step)):  # 8 s as by its mean times, and what was waited
+            result = each.result._replace(end_s=108.0 + waited_s)
+            ledger.take(rank, each._replace(result=result))
+    words = "; the rest is waiting for messages and for a processor that others use"
+    assert ledger.idle_in_words().endswith(words if explained else "this run's mean times")
+    assert "\n" not in ledger.idle_in_words()
+
+
+HOLD = "import sys; from pathlib import Path; from mpedu.ledger import alone_in\n"
+HOLD += "with alone_in(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+
+
+def test_a_folder_has_one_run_at_a_time_and_a_killed_one_leaves_it(tmp_path):
+    run = tmp_path / "run"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(run)], **pipes) as other:
+        try:
+            assert other.stdout.readline() == b"held\n"
+            with pytest.raises(ValueError, match=rf"^{run} is taken by another run, .*") as error:
+                alone_in(run).__enter__()
+            assert f"process {other.pid}; wait for its end, or give" in str(error.value)
+        finally:
+            other.kill()
+    with alone_in(run):
+        assert (run / "lock").read_text() == f"{os.getpid()}\n"
+        with pytest.raises(ValueError, match=f"process {os.getpid()};"), alone_in(run):
+            pass
+    with alone_in(run):
+        pass
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])

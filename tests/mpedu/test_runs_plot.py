@@ -140,7 +140,7 @@ def test_loss_curve_draws_every_step_and_the_entropy_dashed():
 def test_loss_curve_as_text_is_a_small_table():
     assert loss_curve({"a": falling(16), "b": [4, 3]}, 3.2, "Two runs").text.splitlines() == [
         "Two runs",
-        "nats per token",
+        "nats per byte",
         "step      a  b",
         "   1    5.5  4",
         "   2  5.312  3",

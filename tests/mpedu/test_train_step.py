@@ -107,7 +107,6 @@ LACKING = [actions[:-1] for actions in gpipe(2, 2)]
         (CROSSED, "stage 1 sends gradients"),
         (CIRCLE, "0B0 stands before 0F0"),
         (LACKING, "stage 0 never runs B1"),
-        (None, "list"),
         ([[...]], "entry 0"),
         ([], "list"),
     ],
@@ -122,6 +121,45 @@ def test_a_list_that_cannot_run_is_refused_before_any_rank_starts_and_drawn(
     assert str(refused.value).startswith("this schedule cannot run: ")
     assert show(train_step, lambda: made).text
     assert "this schedule cannot run" in capsys.readouterr().out
+
+
+def twice(n_stages, n_microbatches):
+    return gpipe(2 * n_stages, 2 * n_microbatches)
+
+
+def one_less(n_stages, n_microbatches):
+    return gpipe(n_stages, n_microbatches - 1)
+
+
+def without_return(n_stages, n_microbatches):
+    gpipe(n_stages, n_microbatches)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (
+            twice,
+            "twice(2, 4) came back with lists for 4 stages and 8 micro-batches; 2 and 4 were asked",
+        ),
+        (
+            one_less,
+            "one_less(2, 4) came back with lists for 2 stages and 3 micro-batches; "
+            "2 and 4 were asked",
+        ),
+        (without_return, "without_return(2, 4): None came back: a return seems to be missing"),
+    ],
+)
+def test_other_sizes_than_asked_are_told_and_not_trained(monkeypatch, capsys, function, said):
+    monkeypatch.setattr("mpedu.train_step.run_ranks", None)
+    with pytest.raises(CannotRun, match=re.escape(said)):
+        train_step(function, 2, 4)
+    picture = show(train_step, function, 2, 4)
+    assert (capsys.readouterr().out + picture.text).count(said) == 1
+
+
+def test_sizes_that_are_no_stages_and_microbatches_are_the_readers_own():
+    assert train_step(lambda n: twice(1, n), 2, device_clock_ms=5).schedule == gpipe(2, 4)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,10 @@ DROPOUT = ["--dropout", "0.2"]
 @pytest.fixture(autouse=True, scope="module")
 def handler():
     """The signal handler that a command sets, set back."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +155,31 @@ def test_a_full_disk_under_the_metrics_stops_the_run_and_loses_nothing(
         goes_on(tmp_path, undisturbed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_full_disk_at_the_first_checkpoint_keeps_no_part_of_it(tmp_path, monkeypatch, capsys):
+    struck(monkeypatch, 1, WRITE, 1, full_disk())
+    assert command(tmp_path, *STEPS, "--out", tmp_path / "run") == 1
+    assert "No checkpoint was written yet: the same command starts" in capsys.readouterr().err
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_a_second_run_in_the_folder_of_a_running_one_is_refused(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "run"
+    started = []
+
+    def second(step, _n_steps):
+        if step.step == 4:  # step 2 is saved
+            monkeypatch.setattr(module, "warm_up", lambda: started.append(1))
+            assert command(tmp_path, *STEPS, "--out", out) == 2
+            assert main(["train", "--resume", "--steps", "9", "--out", str(out)]) == 2
+
+    monkeypatch.setattr(module, "_print_line", second)
+    assert command(tmp_path, *STEPS, "--out", out) == 0
+    refused = f"course train: {out} is taken by another run, process {os.getpid()}; "
+    assert capsys.readouterr().err.count(refused) == 2 and not started
+    assert len(told_losses(out)) == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_is_stopped_says_how_it_goes_on(
     tmp_path, monkeypatch, capsys, undisturbed, number
 ):

@@ -102,7 +102,7 @@ def test_checkpoints_are_planned_at_intervals_and_at_the_end(tmp_path, n_steps, 
     ("given", "said"),
     [
         ({"pp": 0}, "pp=0 is too small; give pp >= 1"),
-        ({"pp": 5}, "n_stages=5 with n_layers=4: .* give n_stages <= 4 or n_layers >= 5"),
+        ({"pp": 5}, "pp=5 with n_layers=4: .* give pp <= 4 or n_layers >= 5"),
         ({"schedule": "zigzag"}, "schedule='zigzag' is unknown; choose one of naive, gpipe, 1f1b"),
         ({"n_microbatches": 17}, "16 samples cannot be split into 17 micro-batches; .* or fewer"),
         ({"n_microbatches": 2.0}, "n_microbatches=2.0 is not a whole number"),
@@ -110,6 +110,7 @@ def test_checkpoints_are_planned_at_intervals_and_at_the_end(tmp_path, n_steps, 
         ({"seed": "a"}, "seed='a' is not a whole number"),
         ({"learning_rate": math.nan}, "learning_rate=nan is out of range; give a number above 0"),
         ({"learning_rate": math.inf}, "learning_rate=inf is out of range"),
+        ({"learning_rate": 1e31}, "learning_rate=1e[+]31 is out of range; .* up to 1e[+]30"),
         ({"learning_rate": 0}, "learning_rate=0 is out of range"),
         ({"clip_norm": -1.0}, "clip_norm=-1.0 is out of range"),
         ({"device_clock_ms": 0.0}, "device_clock_ms=0.0 is out of range"),
@@ -119,6 +120,17 @@ def test_checkpoints_are_planned_at_intervals_and_at_the_end(tmp_path, n_steps, 
 def test_what_cannot_be_trained_is_told_with_its_numbers(given, said):
     with pytest.raises(ValueError, match=f"^{said}"):
         TrainConfig(**given)
+
+
+@pytest.mark.parametrize("given", [{}, {"n_samples": 10**6}, {"pp": 1}])
+def test_a_run_that_memory_cannot_hold_is_told(place, given):
+    config = small(place, **given)
+    trainers = [build_stage(config.model, config.pp, stage) for stage in range(config.pp)]
+    n_parameters = sum(p.numel() for stage in trainers for p in stage.parameters() if p.dim() > 1)
+    needed = 16 * (n_parameters + config.n_samples * config.n_tokens)
+    config.require_memory(needed)
+    with pytest.raises(ValueError, match=f" make {n_parameters:,} parameters, .* this machine has"):
+        config.require_memory(needed - 1)
 
 
 @pytest.mark.parametrize("given", [{"n_steps": 0}, {"save_every": 0}, {"n_steps": 1.5}])
@@ -139,7 +151,7 @@ def test_emulated_devices_take_twice_as_long_backward():
         (lambda about: about.pop("config"), "KeyError: 'config'"),
         (lambda about: about.update(config=[]), "TypeError"),
         (lambda about: about["config"].pop("pp") and about["config"].update(x=1), "TypeError"),
-        (lambda about: about["config"].update(pp=9), "n_stages=9 with n_layers=4"),
+        (lambda about: about["config"].update(pp=9), "pp=9 with n_layers=4"),
         (lambda about: about["config"].update(seed="a"), "seed='a' is not a whole number"),
         (lambda about: about["config"]["model"].update(n_heads=3), "not divisible by n_heads=3"),
         (lambda about: about.update(losses=[1.0]), "1 losses of 2 steps"),

@@ -52,7 +52,7 @@ RATIOS = ("300%", "150%", "75%", "37.5%", "18.75%", "9.4%")
 
 NUMBERS: dict[str, dict[str, Any]] = {
     "title": {
-        "75": lambda: sum(MINUTES.values()),
+        "95": lambda: 5 * round(sum(MINUTES.values()) / 5),
         "15": 15,  # minutes
         "20": points,
         "4": lambda: points("answer"),

@@ -15,6 +15,7 @@ from mpedu.train_step import train_step
 CLOCK_MS = 5  # a forward of the emulated devices
 REAL = 2, 4  # stages and micro-batches of the real training
 SHOWN = [sealed_run(letter) for letter in LETTERS]
+WORKED = [2, 2, 2, 1, 1]  # sizes of the pieces in E6's worked case
 LARGER, SMALLER = Fraction(RAGGED[0], sum(RAGGED)), Fraction(RAGGED[-1], sum(RAGGED))
 
 
@@ -36,14 +37,19 @@ def counts_asked() -> list[tuple[int, int]]:
 
 
 RUNS: dict[str, dict[str, Any]] = {
-    "ask-ranks": {"6": MINUTES["F"], "5": CLOCK_MS, "10": CLOCK_MS * B_S / F_S},
+    "ask-ranks": {
+        "27.3%": lambda: share(K, M),
+        "6": MINUTES["F"],
+        "5": CLOCK_MS,
+        "10": CLOCK_MS * B_S / F_S,
+    },
     "ask-real": {"27.3%": lambda: share(K, M), "4": REAL[1], "20": 20},
     "know-ranks": {
         "1e-6": lambda: magnitude(largest_difference()),
         "0": 0,
         "20%": lambda: share(*REAL),
     },
-    "ask-undivided": {"6": MINUTES["G"], "4": REAL[1]},
+    "ask-undivided": {"25": MINUTES["G"], "4": REAL[1]},
     "ask-sealed": {
         "3.0": lambda: largest_difference(skip_division=True),
         "4": (REAL[1], lambda: 1 + round(largest_difference(skip_division=True), 3)),
@@ -56,12 +62,13 @@ RUNS: dict[str, dict[str, Any]] = {
         "1.3003": (*(run.losses[0] for run in SHOWN), SHOWN[0].serial_losses[0]),
         "0.4073": min(run.losses[1] for run in SHOWN),
         "0.7347": SHOWN[0].serial_losses[1],
-        "3": (lambda: points("check-cause"), RAGGED[0]),
-        "2": (2, RAGGED[-1], lambda: min(map(min, counts_asked()))),
-        "0.075": LARGER / len(RAGGED),
-        "0.05": SMALLER / len(RAGGED),
-        "0.3": LARGER,
-        "0.2": SMALLER,
+        "3": lambda: points("check-cause"),
+        "2": (2, WORKED[0], lambda: min(map(min, counts_asked()))),
+        "1": WORKED[-1],
+        "0.05": Fraction(WORKED[0], sum(WORKED)) / len(WORKED),
+        "0.025": Fraction(WORKED[-1], sum(WORKED)) / len(WORKED),
+        "0.25": Fraction(WORKED[0], sum(WORKED)),
+        "0.125": Fraction(WORKED[-1], sum(WORKED)),
         "24": lambda: len(drawn_runs(0)),
         "6": lambda: max(n_stages for n_stages, _ in counts_asked()),
         "12": lambda: max(n_microbatches for _, n_microbatches in counts_asked()),

@@ -60,6 +60,9 @@ def test_with_solutions_it_runs_and_passes_every_check(source, tmp_path):
             points = cell.metadata.nbgrader.points
             assert output.name == "stdout"
             assert output.text.endswith(f": {points} of {points} points.\n")
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    pictures = [one for one in outputs if "<img" in one.get("data", {}).get("text/html", "")]
+    assert pictures and {one.output_type for one in pictures} == {"display_data"}  # at once
 
 
 def test_the_release_fails_in_graded_cells_only_and_says_what_is_missing(source, tmp_path):

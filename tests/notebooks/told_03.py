@@ -193,11 +193,11 @@ _TIMELINE_IDS = (
     "rounded percent"
 )
 _RUN_IDS = (
-    "one_name loss_alone order_ignored order_by_number total_alone twice_of_equal_sizes "
-    "last_by_number first_for_last losses_ignored exact_floats unknown_name kept_evidence "
-    "order_evidence loss_evidence"
+    "actions_compared one_name loss_alone order_ignored order_by_number total_alone "
+    "twice_of_equal_sizes last_by_number first_for_last losses_ignored exact_floats unknown_name "
+    "kept_evidence order_evidence loss_evidence"
 )
-_WITH_ONE_OVER_M = "ratio_evidence healthy_is_one ratio_to_m ragged_ignored"
+_WITH_ONE_OVER_M = "equal_sizes ratio_evidence healthy_is_one ratio_to_m ragged_ignored"
 TOLD: Told = {
     **SCHEDULES,
     **_all("idle_share", _TIMELINE_IDS, _share),

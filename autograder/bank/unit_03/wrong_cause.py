@@ -96,6 +96,12 @@ def cause(run):
 """
 
 WRONG_CAUSES = (
+    _without(
+        "actions_compared",
+        0,
+        "any(order != orders[0] for order in orders)",
+        "any(actions != run.schedule[0] for actions in run.schedule)",
+    ),
     _wrong("one_name", _FIRST_LOSS, 0),
     _wrong("loss_alone", _LOSS_ALONE, 1),
     _wrong("healthy_is_one", _HEALTHY_IS_ONE, 1),
@@ -103,6 +109,7 @@ WRONG_CAUSES = (
     _without("order_ignored", 2, "any(order != orders[0] for order in orders)", "False"),
     _without("order_by_number", 0, "order != orders[0]", "order != sorted(order)"),
     _without("ragged_ignored", 1, "size / n", "1 / m"),
+    _without("one_over_m_first", 2, "not near(ratios, shares) and ", "", diagnosis="equal_sizes"),
     _without("total_alone", 2, "near(ratios, shares)", "abs(sum(ratios) - 1) < 1e-7"),
     _without(
         "twice_of_equal_sizes",

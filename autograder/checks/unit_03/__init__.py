@@ -10,7 +10,7 @@ from autograder.checks.subjects import (
     Bounded,
     missed,
     misses,
-    outcome,
+    outcomes,
     resting_on,
     same_miss,
 )
@@ -271,7 +271,7 @@ def cause(subject: Subject, draw: Draw) -> None:
     for label, names in causes.GROUPS.items():
         with draw.group(label, points=1):
             # All at once, so that nothing but its evidence tells which group a run belongs to.
-            answers = answers or [(case, outcome(subject, case)) for case in cases]
+            answers = answers or outcomes(subject, cases, causes.named)
             own = [answer for answer in answers if oracle.cause(*answer[0].args) in names]
             known = causes.known_mistakes(answers)
             examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)

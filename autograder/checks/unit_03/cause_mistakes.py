@@ -21,6 +21,11 @@ _RATIOS = (
     "ratio_evidence",
     "Compare the gradient ratios with 1/M, and with each micro-batch's share of the batch.",
 )
+_EQUAL = (
+    "equal_sizes",
+    "With equal sizes 1/M is the share, so nothing is wrong with this weight: ask for the share "
+    "first.",
+)
 _KEPT = (
     "kept_evidence",
     "Look at which gradient ratios are zero, and at which backward the schedule runs last.",
@@ -54,18 +59,25 @@ def differs_cause(case: Case, got: Any) -> Diagnosis | None:
         return None
     # An order that is taken for a fault and is none: nothing else helps to see that.
     id, look = _EVIDENCE[got if right == "none" or got == "order_differs" else right]
+    shares_right = right in ("none", "gradients_not_cleared")
+    if got == "equal_weights" and shares_right and not _is_ragged(case.args[0]):
+        id, look = _EQUAL
     return Diagnosis(id, f"{_gives(case, got)}. {look}", f"a cause is not the right one. {look}")
 
 
+def named(case: Case) -> str:
+    """A run by its number, with the way to look at it, where it is a public one."""
+    number = next((n for n, known in public_runs().items() if known == case.args[0]), None)
+    return f"Run {number} (`print(sealed_run({number}))`)" if number else "Run"
+
+
 def _gives(case: Case, got: Any) -> str:
-    """A run in words, with the way to look at a public one, and the answer to it."""
+    """A run in words and the answer to it."""
     (run,) = case.args
-    number = next((n for n, known in public_runs().items() if known == run), None)
-    look = f" {number} (`print(sealed_run({number}))`)" if number else ""
     given = repr(got) if isinstance(got, str) and len(got) <= 40 else shown(got)
     sizes = ",".join(map(str, run.sizes))
     return (
-        f"Run{look} of {run.n_stages} stages and {run.n_microbatches} micro-batches of {sizes} "
+        f"{named(case)} of {run.n_stages} stages and {run.n_microbatches} micro-batches of {sizes} "
         f"samples: cause gives {given}"
     )
 
@@ -105,6 +117,10 @@ def _last_run(run: RunReport) -> int:
 
 def _ascends(run: RunReport) -> bool:
     return all(order == sorted(order) for order in oracle.backward_orders(run))
+
+
+def _all_differ(seen: Seen) -> bool:
+    return {got for _, _, got in seen} == {"order_differs"}
 
 
 def _one_name(seen: Seen) -> bool:
@@ -168,6 +184,12 @@ def _is_noisy(run: RunReport, right: str) -> bool:
 
 
 KNOWN = (
+    _mistake(
+        "actions_compared",
+        _all_differ,
+        "An Action names its stage, so two stages' lists are never equal: compare micro-batch "
+        "numbers.",
+    ),
     _mistake(
         "one_name",
         _one_name,
@@ -245,7 +267,7 @@ KNOWN = (
         "exact_floats",
         _exact,
         "Runs differ from what is due in their last digits too: compare step by step and piece by "
-        "piece, and allow a little, like math.isclose.",
+        "piece, and allow a little, like np.allclose.",
     ),
 )
 

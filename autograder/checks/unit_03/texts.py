@@ -146,9 +146,9 @@ _CAUSE = (
     "    if any(order != ... for order in orders): return ...\n"
     "    weights = {... : [1.0] * m, ... : [1 / m] * m, ... : [share / ... for share in shares]}\n"
     "    weights[...] = [share if piece == orders[0][...] else 0.0 for ...]\n"
-    "    if all(math.isclose(ratio, share, rel_tol=...) for ...):\n"
+    "    if np.allclose(run.gradient_ratios, ...):\n"
     "        ...  # and the losses?\n"
-    "    return next(name for name, expected in weights.items() if ...)",
+    "    return next(name for name in weights if np.allclose(..., weights[name]))",
 )
 HINTS = {
     "gpipe": _GPIPE,

@@ -1,0 +1,122 @@
+"""`show`: a picture of whatever a notebook cell hands it, or a line that says why there is none."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from typing import Any
+
+from autograder.local import place_in, stopped
+from mpedu.plot import draw_schedule, draw_timeline, report_figure
+from mpedu.runs import RunReport
+from mpedu.schedule import Action
+from mpedu.simulate import Costs, Timeline
+
+_RANKS = "mpedu.train_step"
+
+
+def show(what: Any, *args: Any, **kwargs: Any) -> Any:
+    """A picture of a schedule, a timeline, a run, or of what a function gives.
+
+    `show(gpipe, 4, 8)` calls the function and draws its schedule; `show(schedule, costs)` draws a
+    list, faulty or not; a drawing function is called as it is. What has a picture of its own, as
+    a training run has, is printed too. A function that is not written yet gives a line that says
+    so, and one that raises a line that says where: never an exception.
+    In a notebook the picture is displayed at once and None comes back, so that a cell may show
+    several; elsewhere the picture comes back.
+    """
+    picture = _picture_of(sys._getframe(1).f_globals, what, args, kwargs)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or picture is None:
+        return picture
+    from IPython.display import display
+
+    display(picture)  # type: ignore[no-untyped-call]
+    return None
+
+
+def _picture_of(
+    namespace: Mapping[str, Any], what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What `show` draws for the notebook of that namespace; None where a line was printed."""
+    if not callable(what):
+        return _draw_value(what, args, kwargs)
+    name, module = getattr(what, "__name__", "it"), getattr(what, "__module__", "")
+    if module == _RANKS and "NBGRADER_EXECUTION" in os.environ:
+        print(f"{name}: not run while nbgrader grades or validates; nothing here counts")
+        return None
+    try:
+        if module.startswith("mpedu.plot"):
+            return what(*args, **kwargs)
+        return _draw_answer(what, args, kwargs)
+    except NotImplementedError as error:
+        print(f"{(place_in(namespace, error) or (name,))[0]}: not written yet")
+    except KeyboardInterrupt as error:
+        raise stopped(namespace, error, "" if module == _RANKS else name) from None
+    except Exception as error:  # whatever a student's code raises
+        place = place_in(namespace, error)
+        where = f" (your cell, line {place[1]})" if place else ""
+        name = place[0] if place else name
+        print(f"{name} raises {type(error).__name__}: {error}{where}"[:400])
+    return None
+
+
+def _draw_value(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A finished schedule, timeline or run drawn; a line that says what `show` takes for others."""
+    if _is_drawn_alone(value) and not args:
+        return _draw_alone(value, kwargs)
+    if not isinstance(value, list):
+        kind = type(value).__name__
+        print(f"show needs a function, a schedule, a timeline or a run; this is of type {kind}.")
+    elif any(not isinstance(arg, Costs) for arg in args):
+        print("After a finished schedule only Costs may follow; show(gpipe, 4, 8) calls gpipe.")
+    else:
+        return draw_schedule(value, *args, **kwargs)
+    return None
+
+
+def _is_drawn_alone(value: Any) -> bool:
+    """Whether a value is a timeline, a report, or knows its own picture."""
+    return isinstance(value, Timeline | RunReport) or callable(getattr(value, "picture", None))
+
+
+def _draw_alone(value: Any, options: dict[str, Any]) -> Any:
+    if isinstance(value, Timeline):
+        return draw_timeline(value, **options)
+    if isinstance(value, RunReport):
+        return report_figure(value, **options)  # its text form holds the report
+    picture = value.picture()
+    if picture.text != str(value):
+        print(value)
+    return picture
+
+
+def _draw_answer(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a function gives: its schedule, timeline or run drawn, or its value."""
+    options: dict[str, Any] = {}
+    options |= {name: kwargs.pop(name) for name in ("costs", "shade", "title") if name in kwargs}
+    try:
+        answer = function(*args, **kwargs)
+    except ValueError as error:  # of what cannot run, but can be drawn
+        if not _is_drawn_alone(error):
+            raise
+        answer = error
+    if _is_drawn_alone(answer):
+        return _draw_alone(answer, options)
+    if _is_schedule(answer):
+        names = ("n_stages", "n_microbatches")
+        given = zip(names, args, strict=False)
+        options |= {name: int(n) for name, n in given if isinstance(n, Integral)}
+        return draw_schedule(answer, **options)
+    print(f"{function.__name__}: {answer!r}"[:2000])
+    return None
+
+
+def _is_schedule(answer: Any) -> bool:
+    """Whether an answer is meant as a schedule: nothing but what looks like actions is in it."""
+    if not isinstance(answer, list):
+        return False
+    entries = [e for rank in answer for e in (rank if isinstance(rank, list) else [rank])]
+    return all(isinstance(entry, tuple) and len(entry) == len(Action._fields) for entry in entries)
