@@ -1,7 +1,13 @@
 """`Comm`: what a rank program may ask of the machine it runs on, whichever machine that is.
 
 A rank program is a function `program(comm, ...)`; every rank runs it with a `Comm` of its own.
-Arrays are NumPy arrays or torch tensors, and must be contiguous.
+Arrays are NumPy arrays or torch tensors, and must be contiguous. What one rank sends from a NumPy
+array another may receive into a tensor. Every dtype of numbers can be sent; `all_reduce` between
+processes knows floats of 16 bits and more, complex numbers, int8, int32, int64, uint8 and bool.
+
+Both sides must give the same number of elements and the same dtype: nobody compares them yet. A
+message too long breaks the receiver, one too short leaves the rest as it was, and bytes of another
+dtype are read as what they are not.
 """
 
 from abc import ABC, abstractmethod
@@ -50,6 +56,9 @@ class Comm(ABC):
     device: where this rank keeps its tensors, "cpu" or "cuda:2".
     spans: what `record` was given; the launcher makes the run's Timeline of it.
     `what`, where a method takes it, names the message in reports: "activations of F3".
+    tag: 0 to 2**30 - 1, those above are the engine's; a message is received under the tag it was
+    sent with, in the order sent. With NCCL order alone decides: it knows no tags.
+    A rank cannot send to itself: ValueError.
     """
 
     rank: int
@@ -102,7 +111,10 @@ class Comm(ABC):
         return out
 
     def record(self, span: Span) -> None:
-        """Notes what this rank did when; times are those of `time.perf_counter`."""
+        """Notes what this rank did when; times are those of `time.perf_counter`.
+
+        span.rank is this rank's number among all ranks of the run, also in what `split` made.
+        """
         self.spans.append(span)
 
     def report(self, value: object) -> None:

@@ -276,6 +276,11 @@ def _numpy_tensor(x: np.ndarray, written: bool) -> torch.Tensor:
         raise _Unfit(f"{_kind(x)} is not contiguous; give x.copy()")
     if written and not x.flags.writeable:
         raise _Unfit(f"{_kind(x)} cannot be written to; give an array of your own")
+    if not x.dtype.isnative:
+        raise _Unfit(
+            f"{_kind(x)} has the byte order of another machine; "
+            "give x.astype(x.dtype.newbyteorder('='))"
+        )
     try:
         # torch warns of memory that must not be written; what is only sent never is
         return torch.from_numpy(x if x.flags.writeable else x.copy())

@@ -1,8 +1,10 @@
 """Starting ranks: `run_ranks` runs a rank program on fresh processes and brings back its results.
 
 The processes are forked from a server that has torch loaded already, so that a call takes about a
-tenth of a second, also from a notebook and with functions defined there. Whatever happens, no
-process is left: not after an error, an interrupt, or the death of the caller.
+tenth of a second, also from a notebook and with functions defined there. Whatever happens, no rank
+is left: not after an error, an interrupt, or the death of the caller. What a rank has started
+itself ends with it, unless that is in a session or process group of its own (`setsid`,
+`start_new_session`): such a process survives, and is for the program to end.
 """
 
 import math
@@ -17,19 +19,21 @@ import cloudpickle
 
 from mpedu.faults import require_at_least
 from mpedu.ranks.board import MOST_RANKS, Waiting
-from mpedu.ranks.deadlock import Stillness, deadlock
+from mpedu.ranks.deadlock import Stillness, deadlock, is_stopped
 from mpedu.ranks.errors import (
     Interrupted,
-    RankError,
     busy_lines,
     death,
     failure_text,
     in_causal_order,
+    stopped_lines,
     waiting_lines,
 )
+from mpedu.ranks.errors import RankError as RankError  # importable from here too
 from mpedu.ranks.interrupts import Interrupts
 from mpedu.ranks.processes import START_S, RankProcesses
 from mpedu.ranks.rank import Failed
+from mpedu.ranks.starting import server_has_died
 from mpedu.ranks.starting import warm_up as warm_up
 from mpedu.ranks.travel import pickled_program
 from mpedu.simulate import Span, Timeline
@@ -65,16 +69,24 @@ def run_ranks(
 ) -> Run:
     """Runs `program(comm, *arguments)` on `n_ranks` fresh processes of this machine.
 
+        def program(comm, factor):
+            return factor * comm.all_reduce(torch.tensor(comm.rank)).item()
+        run_ranks(program, 4, 10).results  # [60, 60, 60, 60]
+
     Program and arguments travel by value: cell functions, closures and modules will do. With a GPU
     for every rank each gets its own (`comm.device`); otherwise ranks compute on the CPU, with one
-    thread each. What a rank prints appears here behind "[rank i] ".
+    thread each. What a rank prints appears here behind "[rank i] ". Environment and folder are the
+    caller's at the time of the call; there is nothing to read from stdin.
+    Results travel by value too, each whole in memory on both sides: return numbers, not models of
+    gigabytes. They are trusted: reading one runs what it brings along, and no limit holds for that.
 
     timeout_s: limit for all of it, once the ranks have started. wait_s: limit for each single wait
     of a rank (default: the same, 60 where there is none). on_report(rank, value): is called with
     what ranks hand to `comm.report`.
-    RankError: a rank failed, died or waited too long; it names the first cause first. A deadlock is
-    told as soon as it is certain. ValueError for a program that cannot travel, a limit that is
-    none, more than 256 ranks. RuntimeError on a rank: it cannot start ranks itself.
+    RankError (of this module): a rank failed, died or waited too long; it names the first cause
+    first. A deadlock is told as soon as it is certain: all wait, and none is stopped or at work.
+    ValueError for a program that cannot travel, a limit that is none, more than 256 ranks.
+    RuntimeError on a rank: it cannot start ranks itself.
     """
     _check(n_ranks)
     limits = _limits(timeout_s, wait_s)
@@ -157,7 +169,11 @@ class _Launch:
             packed = b""
         if not packed:
             process.join(1.0)
-            self.failures.append(death(rank, process.exitcode, self.ranks.folder))
+            code = process.exitcode
+            # 255 is also what multiprocessing says where nobody can tell it the status.
+            self.failures.append(
+                death(rank, code, self.ranks.folder, code == 255 and server_has_died())
+            )
             return True
         try:
             kind, *values = cloudpickle.loads(packed)
@@ -191,8 +207,9 @@ class _Launch:
             self._give_up(f"a rank has waited for more than {wait_s:g} s")
         if passed_s > timeout_s:
             self._give_up(f"not done after {timeout_s:g} s (timeout_s)")
-        pids = [self.ranks.processes[rank].pid for rank in is_open]
-        if self.stillness.has_come(waiting, pids) and deadlock(waiting, self.done):
+        pids = [process.pid for process in self.ranks.processes]
+        is_still = self.stillness.has_come(waiting, pids, len(self.done))
+        if is_still and deadlock(waiting, self.done):
             self._give_up("no rank can go on")
 
     def _waiting(self, ranks: Collection[int]) -> list[Waiting]:
@@ -200,7 +217,8 @@ class _Launch:
 
     def _give_up(self, why: str) -> None:
         waiting = self._waiting(self._running())
-        circle = deadlock(waiting, self.done)
+        is_one_stopped = any(is_stopped(process.pid) for process in self.ranks.processes)
+        circle = "" if is_one_stopped else deadlock(waiting, self.done)
         heading = f"deadlock: {circle} ({why}):" if circle else f"{why}:"
         raise RankError("\n".join([heading, *self._states()]), self.failures, waiting)
 
@@ -211,11 +229,13 @@ class _Launch:
     def _states(self) -> list[str]:
         """What every rank is doing, a line each."""
         running = self._running()
+        pids = {rank: self.ranks.processes[rank].pid for rank in sorted(running)}
+        stopped = {rank: pid for rank, pid in pids.items() if is_stopped(pid)}
         waiting = self._waiting(running)
         self.ranks.ask_for_stacks(running & self.started)
         folder = self.ranks.folder
-        lines = waiting_lines(waiting, folder)
-        lines += busy_lines(folder, sorted(running - {w.rank for w in waiting}))
+        lines = stopped_lines(stopped) + waiting_lines(waiting, folder)
+        lines += busy_lines(folder, sorted(running - {*stopped, *(w.rank for w in waiting)}))
         return lines + [f"  rank {rank} has finished" for rank in sorted(self.done)]
 
     def stopped_text(self) -> str:

@@ -12,6 +12,9 @@ from mpedu.ranks.board import Waiting
 SETTLED_S = 0.25  # whoever waits for less may have its message on the way
 STILL_S = 1.0
 BUSY_SHARE = 0.05  # of one core; a message on its way takes far more
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+# Ready to go on, but without a core, or without its memory: what has come may lie there untaken.
+READY = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
 def blockers(waiting: Sequence[Waiting]) -> dict[int, list[int]]:
@@ -62,10 +65,25 @@ class Stillness:
     def __init__(self) -> None:
         self._since_s = 0.0
         self._used_s = -1.0
+        self._ready: set[int] = set()  # threads, at the last look
 
-    def has_come(self, waiting: Sequence[Waiting], pids: Sequence[int]) -> bool:
-        """Whether all these processes have waited, without work, for a while; asked repeatedly."""
-        if len(waiting) < len(pids) or min(w.for_s for w in waiting) < STILL_S:
+    def has_come(
+        self, waiting: Sequence[Waiting], pids: Sequence[int], n_finished: int = 0
+    ) -> bool:
+        """Whether all these processes have waited, without work, for a while; asked repeatedly.
+
+        pids: of all ranks, also the `n_finished` that may still send. None may be stopped, or ready
+        to work but without a core: what has come for it would lie there untaken.
+        """
+        all_wait = waiting and len(waiting) + n_finished >= len(pids)
+        if not all_wait or min(w.for_s for w in waiting) < STILL_S:
+            self._used_s = -1.0
+            return False
+        states = {thread: state for pid in pids for thread, state in _states(pid).items()}
+        ready = {thread for thread, state in states.items() if state in READY}
+        # Every idle process wakes up now and then: one look that finds it awake says nothing.
+        stays_ready, self._ready = ready & self._ready, ready
+        if stays_ready or any(state in STOPPED for state in states.values()):
             self._used_s = -1.0
             return False
         now_s, used_s = time.monotonic(), _used_s(pids)
@@ -76,7 +94,24 @@ class Stillness:
         if used_s - self._used_s > BUSY_SHARE * max(passed_s, STILL_S):
             self._used_s = -1.0
             return False
-        return passed_s > STILL_S
+        return passed_s > STILL_S and not ready
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether this process is stopped, by a signal or a debugger."""
+    return any(state in STOPPED for state in _states(pid).values())
+
+
+def _states(pid: int) -> dict[int, str]:
+    """What the system says of each thread of a process; of the first alone where it cannot."""
+    states = {}
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        threads = [thread.id for thread in process.threads()] if psutil.LINUX else [pid]
+        for thread in threads:
+            with suppress(psutil.Error):  # it has ended meanwhile
+                states[thread] = psutil.Process(thread).status()
+    return states
 
 
 def _used_s(pids: Sequence[int]) -> float:

@@ -6,7 +6,7 @@ import signal
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from mpedu.ranks.board import Waiting
 from mpedu.ranks.rank import Failed, stacks_file
 
 MOST_FRAMES = 6
+KILLER = "(by somebody, or by the system because memory ran out)"
 PACKAGE = Path(__file__).parents[1]
 LIBRARY = sysconfig.get_path("stdlib")
 
@@ -48,11 +49,13 @@ def in_causal_order(failures: Sequence[Failed]) -> list[Failed]:
     return sorted(failures, key=lambda failed: (failed.is_consequence, failed.at_s))
 
 
-def death(rank: int, exit_code: int | None, folder: str) -> Failed:
-    """The failure of a rank whose process ended without a word."""
+def death(rank: int, exit_code: int | None, folder: str, server_died: bool = False) -> Failed:
+    """The failure of a rank whose process ended without a word, or its fork server did."""
     frames: list[tuple[str, int, str]] = []
     how = "its process ended" if exit_code is None else f"its process ended with status {exit_code}"
-    if exit_code is not None and exit_code < 0:
+    if server_died:
+        how = f"the fork server, from which ranks are started, was killed {KILLER}; call again"
+    elif exit_code is not None and exit_code < 0:
         frames = place(folder, rank)
         try:
             name = signal.Signals(-exit_code).name
@@ -60,7 +63,7 @@ def death(rank: int, exit_code: int | None, folder: str) -> Failed:
             name = f"signal {-exit_code}"
         how = f"its process was killed by {name}"
         if name == "SIGKILL":
-            how += " (by somebody, or by the system because memory ran out)"
+            how += f" {KILLER}"
     return Failed(rank, "Died", how, frames, False, time.monotonic())
 
 
@@ -88,6 +91,14 @@ def waiting_lines(waiting: Sequence[Waiting], folder: str = "") -> list[str]:
         at = _at(folder, w.rank) if folder else ""
         lines.append(f"  rank {w.rank} waits in {w.text}, for {w.for_s:.1f} s{at}")
     return lines
+
+
+def stopped_lines(pids: Mapping[int, int]) -> list[str]:
+    """What to do about ranks whose processes, given by rank, are stopped."""
+    return [
+        f"  rank {rank} is stopped, by a signal or a debugger; kill -CONT {pid} lets it go on"
+        for rank, pid in pids.items()
+    ]
 
 
 def busy_lines(folder: str, ranks: Sequence[int]) -> list[str]:

@@ -112,6 +112,8 @@ def _settle(setup: Setup, output: Pipe) -> None:
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
     _end_with_parent()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_leave_server)
     for number in (1, 2):
         os.dup2(descriptor(output, os.O_WRONLY), number)
     sys.stdout, sys.stderr = (
@@ -169,6 +171,23 @@ def _await_end(sentinel: int) -> None:
     if hasattr(os, "killpg"):
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
+
+
+def _leave_server() -> None:
+    """Closes, in what a rank forks, the pipes that keep the fork server and the tracker alive.
+
+    A child in a session of its own outlives the rank; those two should not wait for it.
+    """
+    from multiprocessing import forkserver, resource_tracker
+
+    for owner, name in (
+        (forkserver._forkserver, "_forkserver_alive_fd"),
+        (resource_tracker._resource_tracker, "_fd"),
+    ):
+        number = getattr(owner, name)
+        setattr(owner, name, None)
+        if number is not None:
+            os.close(number)
 
 
 def _comm(setup: Setup, pipe: Pipe) -> ProcessComm:
