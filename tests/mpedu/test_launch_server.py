@@ -59,6 +59,7 @@ class TestServer:
             monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
             monkeypatch.setattr(threading, "Thread", None)
             warm_up()
+            assert not calls
         else:
             monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
             warm_up()
