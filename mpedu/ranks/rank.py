@@ -32,6 +32,7 @@ _PACKAGE = Path(__file__).parents[1]
 _OURS = ("ranks/rank.py", "ranks/travel.py", "comm.py", "distributed.py")
 MACHINERY = {contextlib.__file__, *(str(_PACKAGE / name) for name in _OURS)}
 MOST_CHARACTERS = 4000  # of an error's text
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
 
 
 class Setup(NamedTuple):
@@ -128,8 +129,20 @@ def _settle(setup: Setup, output: Pipe) -> None:
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, file=stacks)
     torch.set_num_threads(1)
+    _keep_freed_memory()
     if "numpy.random" in sys.modules:  # the server's state, the same in every rank and every call
         sys.modules["numpy.random"].seed()
+
+
+def _keep_freed_memory() -> None:
+    """Lets glibc keep what is freed, where it is the C library: a step allocates it all again.
+
+    Given back to the system, every page of it costs a fault at its next use: thousands a step.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library, Windows
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_TRIM_THRESHOLD, 1 << 30)
+        set_option(_M_MMAP_THRESHOLD, 1 << 25)  # the most it takes
 
 
 def descriptor(pipe: Pipe, flags: int) -> int:

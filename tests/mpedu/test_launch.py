@@ -1,5 +1,6 @@
 import gc
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -255,3 +256,22 @@ class TestRandomPrograms:
             return all(bool((x == number).all()) for number, x in received)
 
         assert run_ranks(program, n_ranks).results == [True] * n_ranks
+
+
+def page_faults_by_round(comm):
+    import resource
+
+    faults = []
+    for _ in range(6):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        held = [torch.ones(1 << 18) for _ in range(16)]  # 16 MB, 4096 pages
+        del held
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return faults
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told what to keep")
+def test_a_rank_keeps_the_memory_that_a_step_frees_for_the_next_step():
+    for first, *_, last in run_ranks(page_faults_by_round, 2).results:
+        assert first > 1000
+        assert last < 100
