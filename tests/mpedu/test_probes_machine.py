@@ -2,6 +2,7 @@
 
 import platform
 import shutil
+import shlex
 import sys
 import tempfile
 from collections import namedtuple
@@ -59,7 +60,7 @@ def test_missing_and_old_packages_come_with_the_command_that_installs_them(monke
     found = machine.packages()
     assert (found.mark, found.found) == ("mend", "nbgrader 0.8, no rich")
     wanted = "'nbgrader>=0.9.5' 'rich>=13.7'"
-    assert found.advice == f"run `{sys.executable} -m pip install {wanted}`"
+    assert found.advice == f"run `{shlex.quote(sys.executable)} -m pip install {wanted}`"
 
 
 def test_packages_of_an_extra_are_not_missed(monkeypatch):
