@@ -1,8 +1,8 @@
 """What the doctor reads off the machine, with faked findings: good, bad, missing."""
 
 import platform
-import shutil
 import shlex
+import shutil
 import sys
 import tempfile
 from collections import namedtuple
