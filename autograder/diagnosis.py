@@ -33,7 +33,8 @@ class StudentError(Exception):
     """The student's code gave no answer.
 
     `kind` is one of unwritten, missing, withheld, raised, not_plain, timeout, out_of_memory,
-    crashed; `message` is one sentence; `type_name` and `line` tell of the exception, if any.
+    crashed, and of a rank program also deadlock, unreceived, mismatch; `message` is one sentence;
+    `type_name` and `line` tell of the exception, if any.
     """
 
     def __init__(
@@ -60,6 +61,9 @@ _GENERAL = {
     "timeout": "your code does not finish in time.",
     "out_of_memory": "your code asks for more memory than there is.",
     "crashed": "the process that runs your code ended before it answered.",
+    "deadlock": "your ranks wait for ever: for each other, or for one that has finished.",
+    "unreceived": "your ranks leave over a message, or an operation, that has no other end.",
+    "mismatch": "your ranks do not agree on what is sent, or on which collective they call.",
 }
 
 

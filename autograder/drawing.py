@@ -7,12 +7,14 @@ from numbers import Integral
 from typing import Any
 
 from autograder.local import place_in, stopped
-from mpedu.plot import draw_schedule, draw_timeline, report_figure
+from mpedu.plot import draw_deadlock, draw_schedule, draw_timeline, report_figure
+from mpedu.ranks.outcome import RankError
 from mpedu.runs import RunReport
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Timeline
 
-_RANKS = "mpedu.train_step"
+_RANKS = ("mpedu.train_step", "mpedu.launch")
+MOST_RESULTS = 16
 
 
 def show(what: Any, *args: Any, **kwargs: Any) -> Any:
@@ -20,8 +22,10 @@ def show(what: Any, *args: Any, **kwargs: Any) -> Any:
 
     `show(gpipe, 4, 8)` calls the function and draws its schedule; `show(schedule, costs)` draws a
     list, faulty or not; a drawing function is called as it is. What has a picture of its own, as
-    a training run has, is printed too. A function that is not written yet gives a line that says
-    so, and one that raises a line that says where: never an exception.
+    a training run has, is printed too. `show(run_ranks, hello, 4)` and `show(run)` print the ranks'
+    results and draw their messages; where no rank could go on, who waits for whom. A function that
+    is not written yet gives a line that says so, and one that raises a line that says where: never
+    an exception.
     In a notebook the picture is displayed at once and None comes back, so that a cell may show
     several; elsewhere the picture comes back.
     """
@@ -42,7 +46,7 @@ def _picture_of(
     if not callable(what):
         return _draw_value(what, args, kwargs)
     name, module = getattr(what, "__name__", "it"), getattr(what, "__module__", "")
-    if module == _RANKS and "NBGRADER_EXECUTION" in os.environ:
+    if module in _RANKS and "NBGRADER_EXECUTION" in os.environ:
         print(f"{name}: not run while nbgrader grades or validates; nothing here counts")
         return None
     try:
@@ -52,7 +56,7 @@ def _picture_of(
     except NotImplementedError as error:
         print(f"{(place_in(namespace, error) or (name,))[0]}: not written yet")
     except KeyboardInterrupt as error:
-        raise stopped(namespace, error, "" if module == _RANKS else name) from None
+        raise stopped(namespace, error, "" if module in _RANKS else name) from None
     except Exception as error:  # whatever a student's code raises
         place = place_in(namespace, error)
         where = f" (your cell, line {place[1]})" if place else ""
@@ -76,8 +80,15 @@ def _draw_value(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _is_drawn_alone(value: Any) -> bool:
-    """Whether a value is a timeline, a report, or knows its own picture."""
-    return isinstance(value, Timeline | RunReport) or callable(getattr(value, "picture", None))
+    """Whether a value is a timeline, a run, a report, or knows its own picture."""
+    if isinstance(value, Timeline | RunReport | RankError) or _is_run(value):
+        return True
+    return callable(getattr(value, "picture", None))
+
+
+def _is_run(value: Any) -> bool:
+    """Whether a value is what a rank program's run brought back, at home or in a check."""
+    return all(hasattr(value, name) for name in ("results", "timeline", "meter"))
 
 
 def _draw_alone(value: Any, options: dict[str, Any]) -> Any:
@@ -85,10 +96,32 @@ def _draw_alone(value: Any, options: dict[str, Any]) -> Any:
         return draw_timeline(value, **options)
     if isinstance(value, RunReport):
         return report_figure(value, **options)  # its text form holds the report
+    if isinstance(value, RankError) or _is_run(value):
+        return _draw_ranks(value, options)
     picture = value.picture()
     if picture.text != str(value):
         print(value)
     return picture
+
+
+def _draw_ranks(ended: Any, options: dict[str, Any]) -> Any:
+    """What a run of ranks recorded; of one that failed the deadlock, or the error above that."""
+    if isinstance(ended, RankError):
+        if ended.waiting:
+            return draw_deadlock(ended, **options)
+        if ended.failures and ended.failures[0].type_name == "NotImplementedError":
+            print(f"{ended.failures[0].frames[-1][2]}: not written yet")
+            return None
+        print(ended)
+    else:
+        lines = [f"rank {rank}: {result!r}"[:200] for rank, result in enumerate(ended.results)]
+        n_more = len(lines) - MOST_RESULTS
+        print("\n".join(lines[:MOST_RESULTS]) + (f"\nand {n_more} more" if n_more > 0 else ""))
+    if ended.timeline is not None:
+        return draw_timeline(ended.timeline, **options)
+    if not isinstance(ended, RankError):
+        print("This run recorded no times, so there is nothing to draw.")
+    return None
 
 
 def _draw_answer(
@@ -99,7 +132,7 @@ def _draw_answer(
     options |= {name: kwargs.pop(name) for name in ("costs", "shade", "title") if name in kwargs}
     try:
         answer = function(*args, **kwargs)
-    except ValueError as error:  # of what cannot run, but can be drawn
+    except (ValueError, RankError) as error:  # of what cannot run, but can be drawn
         if not _is_drawn_alone(error):
             raise
         answer = error

@@ -6,10 +6,13 @@ from types import FunctionType
 from typing import Any
 
 from autograder.diagnosis import StudentError
+from autograder.local_ranks import run_here
+from autograder.programs import RanksRun
 from autograder.worker.limit import TooLong, time_limit
 from autograder.worker.protocol import decode, encode
 from autograder.worker.trouble import Trouble, Troubles
 from autograder.worker.walls import Limits
+from mpedu.simulated import Simulated
 
 
 class Stopped(KeyboardInterrupt):
@@ -73,13 +76,31 @@ class LocalSubject:
         """The function of that name."""
         return lambda *args: self._call(name, args)
 
-    def _call(self, name: str, args: tuple[Any, ...]) -> Any:
+    def run_ranks(
+        self,
+        name: str,
+        n_ranks: int,
+        arguments: Sequence[tuple[Any, ...]],
+        machine: Simulated,
+    ) -> RanksRun:
+        """What the rank program of that name gives; see `checks.ranks`."""
+        program, limit_s = self._found(name), Limits().call_s
+        try:
+            return run_here(name, program, n_ranks, arguments, machine, self._troubles, limit_s)
+        except KeyboardInterrupt as error:
+            raise stopped(self._namespace, error, name) from None
+
+    def _found(self, name: str) -> Callable[..., Any]:
         if name not in self._namespace:
             raise StudentError("missing", f"`{name}` is not defined.")
-        limit_s = Limits().call_s
+        function: Callable[..., Any] = self._namespace[name]
+        return function
+
+    def _call(self, name: str, args: tuple[Any, ...]) -> Any:
+        function, limit_s = self._found(name), Limits().call_s
         try:
             with time_limit(limit_s):
-                return decode(encode(self._namespace[name](*decode(encode(args)))))
+                return decode(encode(function(*decode(encode(args)))))
         except KeyboardInterrupt as error:
             raise stopped(self._namespace, error, name) from None
         except TooLong as error:

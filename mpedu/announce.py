@@ -17,7 +17,7 @@ from mpedu.comm import USER_TAGS, Comm, Request
 from mpedu.schedule import Action
 from mpedu.stages import Spec, Stage, output_specs
 
-HEADER_TAG, TABLE_TAG, TARGETS_TAG, LOSS_TAG = range(USER_TAGS, USER_TAGS + 4)
+HEADER_TAG, TABLE_TAG, TARGETS_TAG, LOSS_TAG = range(USER_TAGS - 4, USER_TAGS)
 Batch = tuple[Tensor, Tensor]  # (inputs, targets), both [n_samples, ...]
 N_HEADER = 3  # ints: bytes of the table (0: as before, negative: an error), divisor, start in ns
 

@@ -1,200 +1,197 @@
 """`Comm` over torch.distributed: gloo between processes on CPU, NCCL between GPUs."""
 
-import re
+import importlib
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from numbers import Integral
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
-from mpedu.comm import TAGS, USER_TAGS, Array, Channel, Comm, Link, Request
-from mpedu.ranks.board import Board
-from mpedu.simulate import Span
+from mpedu.arrays import Array, kind_of
+from mpedu.checked import Agreement, Messages
+from mpedu.comm import USER_TAGS, Call, Channel, Comm, Link, Request
+from mpedu.flights import Flight, Seat, take_off
+from mpedu.ranks.unfinished import Ledger, Line
+from mpedu.started import Agreed, Flying, Noted, told_of_loss
+from mpedu.started import LostPeer as LostPeer  # importable from here too
+from mpedu.world import End, World
 
-# What torch says when the other side has gone, or has not come in time.
-SIGNS_OF_LOSS = re.compile(
-    r"connection (closed|reset|refused)( by peer)?|broken pipe|timed out|remote process exit"
-    r"|nccl communicator was aborted|(full mesh|fullmesh) failed|socket (is )?closed",
-    re.IGNORECASE,
-)
-OPERATIONS = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}
-
-
-class LostPeer(RuntimeError):
-    """A communication ended because the other side did: a consequence, never a cause."""
+ANNOUNCED = USER_TAGS - 16  # from here on no report tells the tag
 
 
 class ProcessComm(Comm):
     """The ranks of `group` (default: all of the process group that was initialised).
 
-    board: where this rank says what it waits for, under its number among all ranks.
-    on_report: what `report` hands its value to. limit_s: torch's own limit for each operation.
+    world: what is common to all groups. on_report: what `report` hands its value to.
+    With `world.check_messages` what does not fit is told on the ranks concerned, and whatever is
+    left over at the end; a collective then costs one small one more, and messages travel through
+    the host's memory. Without, `out` must be given to every receive.
     """
 
     def __init__(
         self,
-        board: Board,
-        device: str = "cpu",
-        group: dist.ProcessGroup | None = None,
+        world: World,
         on_report: Callable[[object], None] = lambda _: None,
-        spans: list[Span] | None = None,
-        limit_s: float = 1800.0,
+        group: dist.ProcessGroup | None = None,
+        name: str = "",
     ) -> None:
         super().__init__(on_report)
         self.rank = dist.get_rank(group)
         self.size = dist.get_world_size(group)
-        self.device = device
-        self._board = board
-        self._group, self._limit_s = group, limit_s
+        self.device = world.device
+        self._world, self._group, self._name = world, group, name
+        self._waits = world.waits
         # By rank of this group: its number among all ranks, which is what a report tells.
-        self._number = [_number(rank, group) for rank in range(self.size)]
-        self._board_rank = self._number[self.rank]
-        if spans is not None:
-            self.spans = spans
+        self._members = tuple(_number(rank, group) for rank in range(self.size))
+        self._seat = Seat(group, self.rank, self.size)
+        self._ends = [End(world, number, group) for number in self._members]
+        self._n_splits = 0
+        self._is_async = False
+        self._messages: Messages | None = None
+        if world.check_messages:
+            self._messages = Messages(self._seat, self._members, world.waits, world.device)
+            talk = world.group(self._members, backend="gloo")
+            self._agreement = Agreement(self._seat, talk, self._members)
+            # One thread: it starts async collectives as all have agreed on them, in their order.
+            self._beside = ThreadPoolExecutor(1, thread_name_prefix="collectives")
+            self._last: Future[tuple[Flight, bool]] = Future()
+            self._last.set_result((Flight(), False))
 
-    def isend(self, x: Array, destination: int, tag: int = 0, what: str = "") -> Request:
-        """Starts to send `x`, which must stay as it is until the request was waited for."""
-        tensor = self._checked("isend", x, destination, tag)
-        send = partial(dist.isend, group=self._group, group_dst=int(destination), tag=int(tag))
-        return self._start("send to", destination, _told(what, tag), send, tensor)
+    @staticmethod
+    def from_environment(**how: Any) -> AbstractContextManager[Comm]:
+        """This process as a rank that torchrun has started; see `torchrun.from_environment`."""
+        torchrun = importlib.import_module("mpedu.torchrun")
+        rank: AbstractContextManager[Comm] = torchrun.from_environment(**how)
+        return rank
 
-    def irecv(self, source: int, out: Array, tag: int = 0, what: str = "") -> Request:
-        """Starts to receive into `out`, of the shape and dtype of what is sent."""
-        tensor = self._checked("irecv", out, source, tag, written=True)
-        recv = partial(dist.irecv, group=self._group, group_src=int(source), tag=int(tag))
-        return self._start("recv from", source, _told(what, tag), recv, tensor)
+    @property
+    def ledger(self) -> Ledger:
+        """What was begun, in all groups; counted only where messages are checked."""
+        return self._world.ledger
 
-    def broadcast(self, x: Array, root: int = 0) -> Array:
-        """`x`, overwritten on every rank with that of `root`."""
-        self._check_rank("broadcast", root)
-        tensor = self._array("broadcast", x, written=True)
-        name = f"broadcast from rank {self._number[root]}"
-        self._together(name, dist.broadcast, tensor, group_src=int(root))
-        return x
-
-    def all_reduce(self, x: Array, op: str = "sum") -> Array:
-        """A new array, on every rank the "sum" or "max" of all ranks' `x`."""
-        if op not in OPERATIONS:
-            raise ValueError(f"all_reduce: op={op!r} is unknown; choose {' or '.join(OPERATIONS)}")
-        reduced = self._array("all_reduce", x).clone()
-        self._together("all_reduce", dist.all_reduce, reduced, op=OPERATIONS[op])
-        return reduced.numpy() if isinstance(x, np.ndarray) else reduced
-
-    def barrier(self) -> None:
-        """Returns when every rank has called it."""
-        self._together("barrier", dist.barrier)
+    def now_s(self) -> float:
+        """Seconds of `time.perf_counter`."""
+        return time.perf_counter()
 
     def split(self, color: int) -> Comm:
         """A `Comm` of the ranks that gave the same `color` (0 or more), in the order they had."""
-        if not _is_int(color, 2**62):
-            raise ValueError(f"split on rank {self.rank}: color={color!r}; give an int >= 0")
-        colors = torch.zeros(self.size, dtype=torch.int64)
-        colors[self.rank] = int(color)
-        alike = (self.all_reduce(colors) == int(color)).nonzero().flatten().tolist()
-        members = [self._number[rank] for rank in alike]
-        group = self._new_group(members, use_local_synchronization=True)
-        return ProcessComm(
-            self._board, self.device, group, self._on_report, self.spans, self._limit_s
-        )
+        own = self._color(color)
+        colors = self._start(Call("split", own)).wait().tolist()
+        pairs = zip(self._members, colors, strict=True)
+        members = [number for number, other in pairs if other == colors[self.rank]]
+        self._n_splits += 1
+        name = f"{self._name}/{self._n_splits}:{colors[self.rank]}"
+        comm = ProcessComm(self._world, self._on_report, self._world.group(members), name)
+        comm.meter, comm.spans = self.meter, self.spans
+        return comm
 
     def channels(self, links: Iterable[Link]) -> dict[Link, Channel]:
         """This rank's ends of the links it takes part in. Every rank names the same links.
 
         gloo matches by tag, so that all links share one group. NCCL knows no tags: each link gets
-        a group of two of its own, and order does the matching.
+        a group of two of its own, and order does the matching. Channels are never checked.
         """
         ends: dict[Link, _LinkEnd] = {}
+        is_gloo = self.device == "cpu" or self._world.host is not None
         for link in sorted(links):
             if self.rank in link[:2]:
-                group = self._group if self.device == "cpu" else self._pair(link)
-                ends[link] = _LinkEnd(self, link, group)
-                if self.device != "cpu":
+                pair = [self._members[rank] for rank in link[:2]]
+                ends[link] = _LinkEnd(
+                    self, link, self._group if is_gloo else self._world.group(pair)
+                )
+                if not is_gloo:
                     ends[link].open()
         return {**ends}
 
-    def _pair(self, link: Link) -> dist.ProcessGroup:
-        members = [self._number[link.source], self._number[link.destination]]
-        return self._new_group(members, use_local_synchronization=True)
+    def barrier(self, async_op: bool = False) -> Any:
+        """Returns when every rank has called it."""
+        with self._starting(async_op):
+            return super().barrier(async_op)
 
-    def _new_group(self, members: list[int], **how: Any) -> dist.ProcessGroup:
-        self._board.wait_in(self._board_rank, "making of a group", members)
-        limit = timedelta(seconds=self._limit_s)
-        with _told_of_loss("making of a group"):
-            group: dist.ProcessGroup = dist.new_group(members, timeout=limit, **how)
-        self._board.go_on(self._board_rank)
-        return group
+    def _collective(self, call: Call, async_op: bool) -> Array:
+        with self._starting(async_op):
+            return super()._collective(call, async_op)
 
-    def _together(self, name: str, operation: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        call = partial(operation, group=self._group, async_op=True, **kw)
-        with _told_of_loss(name):
-            work = call(*args)
-        _Started(self._board, self._board_rank, work, name, self._number).wait()
+    @contextmanager
+    def _starting(self, async_op: bool) -> Iterator[None]:
+        """What `_start` is called in, which may wait for the others unless it is async."""
+        self._is_async = async_op
+        yield
+        self._is_async = False
 
-    def _start(
-        self, verb: str, peer: int, what: str, call: Callable[..., Any], *args: Any
-    ) -> Request:
-        number = self._number[peer]
-        name = f"{verb} rank {number}{what}"
-        with _told_of_loss(name):
-            return _Started(self._board, self._board_rank, call(*args), name, (number,))
+    def _number(self, rank: int) -> int:
+        return self._members[rank]
 
-    def _checked(
-        self, name: str, x: Array, peer: int, tag: int, written: bool = False
-    ) -> torch.Tensor:
-        self._check_rank(name, peer)
-        if peer == self.rank:
-            raise ValueError(f"{name}: rank {self.rank} named itself; messages go between ranks")
-        if not _is_int(tag, TAGS):
-            raise ValueError(
-                f"{name} on rank {self.rank}: tag={tag!r} is no tag; give an int from 0 on"
-            )
-        return self._array(name, x, written)
+    def _isend(self, x: Array, destination: int, tag: int, what: str) -> Request:
+        number = self._members[destination]
+        self._count(x, number)
+        words = _words(what, tag)
+        name = f"send to rank {number}{words}"
+        if self._messages is not None:
+            line = Line(self._name, self._world.rank, number, tag)
+            self.ledger.sent[line].begin(f"{kind_of(x).spec(x)}{words}")
+            return self._messages.isend(x, destination, tag, name)
+        return self._ends[destination].send(x, tag, name)
 
-    def _check_rank(self, name: str, rank: int) -> None:
-        if not _is_int(rank, self.size):
-            known = f"0..{self.size - 1}" if self.size > 1 else "0 alone"
-            raise ValueError(f"{name} on rank {self.rank}: no rank {rank!r}; there are {known}")
+    def _irecv(self, source: int, out: Array, tag: int, what: str) -> Request:
+        number = self._members[source]
+        self.meter.call(self._world.rank, "recv")
+        words = _words(what, tag)
+        name = f"recv from rank {number}{words}"
+        if self._messages is not None:
+            line = Line(self._name, number, self._world.rank, tag)
+            end = self.ledger.posted[line].begin(words)
+            return Noted(self._messages.irecv(source, out, tag, name, words), end)
+        if out is None:
+            raise self._wrong("irecv", "messages are not checked here, so give `out`")
+        return self._ends[source].receive(out, tag, name)
 
-    def _array(self, name: str, x: Array, written: bool = False) -> torch.Tensor:
-        """`x` as a tensor on the same memory; ValueError in a sentence where it cannot travel."""
-        try:
-            return _tensor(x, self.device, written)
-        except _Unfit as error:
-            raise ValueError(f"{name} on rank {self.rank}: {error}") from None
+    def _start(self, call: Call) -> Request:
+        self.meter.call(self._world.rank, call.operation)
+        name = call.operation
+        if call.root is not None:
+            name += f" from rank {self._members[call.root]}"
+        if self._messages is None:
+            with told_of_loss(name):
+                flight = self._take_off(call)
+            return Flying(self._waits, flight, name, self._members)
+        end = self.ledger.joined[self._name, self._members].begin(name)
+        with told_of_loss(name):
+            begun = self._agreement.begin(call)
+        stream: Any = nullcontext()
+        if self.device != "cpu":
+            stream = torch.cuda.stream(torch.cuda.current_stream(self.device))
+        agree: Callable[[], tuple[Flight, bool]] = partial(self._agreed, begun, stream)
+        if self._is_async or not self._last.done():
+            self._last = self._beside.submit(agree)
+            agree = self._last.result
+        return Noted(Agreed(self._waits, agree, name, self._members), end)
 
+    def _agreed(self, begun: Any, stream: Any) -> tuple[Flight, bool]:
+        any_gradient = self._agreement.settle(begun)
+        if begun[0].operation == "barrier":
+            return Flight(), any_gradient  # all have come: they have just agreed
+        with stream:
+            return self._take_off(begun[0]), any_gradient
 
-class _Started(Request):
-    def __init__(
-        self, board: Board, rank: int, work: dist.Work | None, name: str, peers: Iterable[int]
-    ) -> None:
-        self._board, self._rank, self._work = board, rank, work
-        self._name, self._peers = name, peers
+    def _take_off(self, call: Call) -> Flight:
+        return take_off(self._seat, call, self._world.host_for(call.x))
 
-    def wait(self) -> None:
-        """Returns when the array may be used again (sent) or holds the message (received)."""
-        work, self._work = self._work, None  # gloo must not be waited for twice
-        if work is None:
-            return
-        self._board.wait_in(self._rank, self._name, self._peers)
-        try:
-            with _told_of_loss(self._name):
-                work.wait()
-        finally:
-            self._board.go_on(self._rank)
+    def _count(self, x: Array, number: int) -> None:
+        own, size = self._world.rank, self._world.node_size
+        self.meter.call(own, "send")
+        self.meter.message(own, "send", kind_of(x).n_bytes(x), own // size != number // size)
 
 
 class _LinkEnd(Channel):
     def __init__(self, comm: ProcessComm, link: Link, group: dist.ProcessGroup | None) -> None:
         self._comm, self._sends = comm, comm.rank == link.source
-        self._peer = link.destination if self._sends else link.source
-        number = comm._number[self._peer]
-        self._send = partial(dist.isend, dst=number, group=group)
-        self._recv = partial(dist.irecv, src=number, group=group)
+        peer = link.destination if self._sends else link.source
+        self._end = End(comm._world, comm._members[peer], group)
 
     def open(self) -> None:
         """Connects both ends now.
@@ -202,91 +199,28 @@ class _LinkEnd(Channel):
         NCCL does so at first use, and both ends must come to it: two ranks that first used their
         links in different orders would wait for each other for ever.
         """
-        x = torch.zeros(1, device=self._comm.device)
-        start = self.isend if self._sends else self.irecv
-        start(x, 0, "opening of a link").wait()
+        x, name = torch.zeros(1, device=self._comm.device), "opening of a link"
+        end = self._end
+        started = end.send(x, 0, name) if self._sends else end.receive(x, 0, name)
+        started.wait()
 
     def isend(self, x: Array, tag: int, what: str) -> Request:
         """Starts to send `x`; `what` says in a report what the message is."""
-        send = partial(self._send, tag=tag)
-        return self._comm._start("send to", self._peer, f" ({what})", send, x)
+        self._comm._count(x, self._end.number)
+        return self._end.send(x, tag, f"send to rank {self._end.number} ({what})")
 
     def irecv(self, out: Array, tag: int, what: str) -> Request:
         """Starts to receive into `out`."""
-        recv = partial(self._recv, tag=tag)
-        return self._comm._start("recv from", self._peer, f" ({what})", recv, out)
-
-
-@contextmanager
-def _told_of_loss(name: str) -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        sign = SIGNS_OF_LOSS.search(str(error))
-        if sign is None:
-            raise
-        raise LostPeer(f"{name}: {sign[0].lower()}") from error
-
-
-def initialise(rank: int, n_ranks: int, store: Any, device: str, limit_s: float) -> None:
-    """Makes the process group that a `ProcessComm` speaks through; LostPeer where one is lost."""
-    backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
-    limit = timedelta(seconds=limit_s)
-    with _told_of_loss("start"):
-        dist.init_process_group(backend, store=store, rank=rank, world_size=n_ranks, timeout=limit)
+        return self._end.receive(out, tag, f"recv from rank {self._end.number} ({what})")
 
 
 def _number(rank: int, group: dist.ProcessGroup | None) -> int:
     return rank if group is None else dist.get_global_rank(group, rank)
 
 
-def _told(what: str, tag: int) -> str:
+def _words(what: str, tag: int) -> str:
     """What a report says of a message, in brackets: the user's words and the user's tag."""
     words = [what] if what else []
-    if 0 < tag < USER_TAGS:
+    if 0 < tag < ANNOUNCED:
         words.append(f"tag {tag}")
     return f" ({', '.join(words)})" if words else ""
-
-
-def _is_int(number: object, end: int) -> bool:
-    """Whether it is a whole number from 0 to below `end`, of whatever integer type."""
-    return isinstance(number, Integral) and not isinstance(number, bool) and 0 <= int(number) < end
-
-
-class _Unfit(ValueError):
-    """An array that cannot be sent or received, and why."""
-
-
-def _tensor(x: Array, device: str, written: bool) -> torch.Tensor:
-    if isinstance(x, np.ndarray):
-        return _numpy_tensor(x, written)
-    if not isinstance(x, torch.Tensor):
-        raise _Unfit(f"{type(x).__name__} is no array; give a NumPy array or a tensor")
-    if x.requires_grad:
-        raise _Unfit("the tensor needs a gradient; give x.detach()")
-    if not x.is_contiguous():
-        raise _Unfit(f"{_kind(x)} is not contiguous; give x.contiguous()")
-    if x.device.type not in ("cpu", torch.device(device).type):
-        raise _Unfit(f"the tensor lies on {x.device}, this rank's are on {device}; move it there")
-    return x
-
-
-def _numpy_tensor(x: np.ndarray, written: bool) -> torch.Tensor:
-    if not x.flags.c_contiguous:
-        raise _Unfit(f"{_kind(x)} is not contiguous; give x.copy()")
-    if written and not x.flags.writeable:
-        raise _Unfit(f"{_kind(x)} cannot be written to; give an array of your own")
-    if not x.dtype.isnative:
-        raise _Unfit(
-            f"{_kind(x)} has the byte order of another machine; "
-            "give x.astype(x.dtype.newbyteorder('='))"
-        )
-    try:
-        # torch warns of memory that must not be written; what is only sent never is
-        return torch.from_numpy(x if x.flags.writeable else x.copy())
-    except TypeError:
-        raise _Unfit(f"cannot send {_kind(x)}; send numbers") from None
-
-
-def _kind(x: Array) -> str:
-    return f"an array {x.dtype} {list(x.shape)}"

@@ -76,6 +76,11 @@ def run(args: argparse.Namespace) -> int:
     return FAILED if any(finding.mark == "mend" for finding in findings) else OK
 
 
+def check_up() -> None:
+    """In a notebook: what `./course doctor` prints."""
+    run(argparse.Namespace(json=False))
+
+
 def summary(findings: "list[Finding]") -> str:
     """One sentence on all of them, like "Nothing to mend; 2 notes."."""
     n_mend, n_notes = (sum(each.mark == mark for each in findings) for mark in ("mend", "note"))

@@ -70,3 +70,52 @@ def _digits(value: float) -> str:
 
 def _row(name: str, values: Iterable[object]) -> str:
     return name.ljust(14) + "".join(f"{value!s:>8}" for value in values)
+
+
+SUM_CAUSES = (
+    "none",  # nothing is wrong: a ring that sends parts
+    "only_rank_0",  # rank 0 alone has the sum, the others keep what they had
+    "divided",  # a mean instead of a sum
+    "tail_lost",  # the last n mod p elements are not summed
+    "whole_arrays",  # a ring that passes whole arrays instead of parts
+    "through_rank_0",  # everything goes through rank 0
+    "in_turn",  # a ring whose ranks send one after the other
+)
+
+
+class SumRun(NamedTuple):
+    """One all-reduce: every rank gives an array of n elements of 8 bytes, and should get the sum.
+
+    given, got: by rank, the elements.
+    sent_bytes: by rank, what the meter counted. time_s: from the first start to the last end.
+    latency_s, bytes_per_s: of every link of the model clock it ran on.
+    """
+
+    given: list[list[int]]
+    got: list[list[float]]
+    sent_bytes: tuple[int, ...]
+    time_s: float
+    latency_s: float
+    bytes_per_s: float
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.given)} ranks, {len(self.given[0])} elements of 8 bytes; latency "
+            f"{self.latency_s:g} s, {self.bytes_per_s:g} bytes/s",
+            "",
+            *(f"rank {rank} gives {_elements(x)}" for rank, x in enumerate(self.given)),
+            "",
+            *(f"rank {rank} gets  {_elements(x)}" for rank, x in enumerate(self.got)),
+            "",
+            *(
+                f"rank {rank} sends {n_bytes:5} bytes"
+                for rank, n_bytes in enumerate(self.sent_bytes)
+            ),
+            "",
+            f"time {self.time_s:g} s",
+        ]
+        return "\n".join(lines)
+
+
+def _elements(values: Iterable[float]) -> str:
+    return " ".join(f"{value:6.4g}" for value in values)

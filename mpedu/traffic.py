@@ -4,10 +4,10 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import NamedTuple
 
-from mpedu.comm import USER_TAGS, Link
+from mpedu.comm import ENGINE_TAGS, Link
 from mpedu.schedule import Action, Schedule, actions_of, all_needs, run_order, stage_to_rank
 
-FIRST_TAG = USER_TAGS + 16  # the 16 before it are for announcements
+FIRST_TAG = ENGINE_TAGS
 NAMES = {"F": "activations", "B": "gradient"}
 
 

@@ -43,7 +43,8 @@ def train(
     ledger = Ledger(config, plan.folder, earlier, after_step)
     arguments = (config, plan, resume)
     limits: dict[str, Any] = {"timeout_s": None, "wait_s": WAIT_S}
-    run_ranks(train_rank, config.pp, *arguments, **limits, on_report=ledger.take, use_gpus=use_gpus)
+    how = {**limits, "use_gpus": use_gpus, "check_messages": False}
+    run_ranks(train_rank, config.pp, *arguments, **how, on_report=ledger.take)
     return ledger
 
 

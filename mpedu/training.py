@@ -250,6 +250,7 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         return norm
 
+    @torch.no_grad()
     def _clip(self) -> float:
         """Scales all ranks' gradients so that their common norm is at most `clip_norm`; the norm.
 

@@ -5,27 +5,26 @@ Every wait has a limit and every message is checked. Whatever goes wrong over th
 further call raises the same error at once.
 """
 
-import re
 import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import NoneType
 from typing import Any, NoReturn, Self
 
 from autograder.diagnosis import StudentError
+from autograder.programs import RanksRun
 from autograder.sandbox.parent import Report, SandboxError, StudentProcess, WarmParent
+from autograder.sandbox.rank_checks import REPORTED, is_trouble
+from autograder.sandbox.rank_judge import Lost, RankJudge
+from autograder.sandbox.shown import shown
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import ProtocolError
 from autograder.worker.walls import Limits
+from mpedu.simulated import Simulated
 
-# What the worker may report; timeouts and crashes are told by this side alone.
-_REPORTED = ("unwritten", "missing", "withheld", "raised", "not_plain", "out_of_memory")
 _BROKEN = "your code broke the connection to the judge"
-_MOST_CHARACTERS = 500
 _MOST_CELL_ERRORS = 50
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")  # differs from run to run
 _LAST_WORDS_S = 2.0  # a process that ended by itself is reported at once
 
 
@@ -33,7 +32,8 @@ class RemoteSubject:
     """The student's functions `names`, after the cells have run; a context manager.
 
     `cell_errors` holds a sentence for each cell that did not come to its end, `output` what the
-    code printed, up to the limit. Made by `Sandbox.open`.
+    code printed, up to the limit. Made by `Sandbox.open`; `waits=False` lets the cells run while
+    others are started.
     """
 
     def __init__(
@@ -42,20 +42,26 @@ class RemoteSubject:
         cells: Sequence[tuple[str, str]],
         names: Sequence[str],
         limits: Limits,
+        waits: bool = True,
     ) -> None:
         taken = [name for name in names if hasattr(RemoteSubject, name)]
         if taken:
             raise ValueError(f"no function to ask for can be called {taken[0]}; rename it")
         self.cell_errors: list[str] = []
         self._names, self._limits = tuple(names), limits
+        self._cells = [(_characters(cell), _characters(source)) for cell, source in cells]
         self._left_s = limits.exercise_s
         self._n_calls = 0
         self._printed = b""
         self._error: StudentError | None = None
         self._parent = parent
+        self._others: list[RemoteSubject] = []  # of a rank program, from rank 1 on
+        self._is_settled = self._is_stale = False
         self._process = StudentProcess(parent)
         with suppress(StudentError):  # told when it is asked
-            self._run(cells)
+            self._send_cells()
+            if waits:
+                self._settle()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the only function returns; StudentError where that is no plain data."""
@@ -92,17 +98,71 @@ class RemoteSubject:
         """Ends the process and everything that it started."""
         self._end()
 
-    def _run(self, cells: Sequence[tuple[str, str]]) -> None:
-        # a lone surrogate, which JSON can hold, is no character and no Python
-        clean = [tuple(part.encode(errors="replace").decode() for part in cell) for cell in cells]
-        try:
-            reply = self._exchange(("cells", clean), self._limits.exercise_s)
-        except NotPlain:
-            self._lose("crashed", "the cells of your notebook are too large to be run.")
-        errors = reply[1] if len(reply) == 2 else None
+    def run_ranks(
+        self,
+        name: str,
+        n_ranks: int,
+        arguments: Sequence[tuple[Any, ...]],
+        machine: Simulated,
+    ) -> RanksRun:
+        """What the rank program of that name gives; see `checks.ranks`.
+
+        Rank 0 is this process. Each of the others is one of its own that has run the same cells,
+        started when it is first needed and kept for further runs.
+        """
+        if name not in self._names:
+            raise AttributeError(f"{name} is not asked for in this exercise")
+        with self._timed():
+            members = self._members(n_ranks)
+            limit_s, longer = self._limit(self._limits.call_s)
+            judge = RankJudge([one._process.channel for one in members], machine, limit_s)
+            try:
+                return judge.run(name, arguments)
+            except Lost as lost:
+                why = {
+                    "timeout": longer,
+                    "crashed": _BROKEN + f": {shown(lost.why)}" * bool(lost.why),
+                }
+                kind, message = lost.kind, f"{why.get(lost.kind, '')}."
+                if lost.kind == "ended":
+                    kind, message = members[lost.rank]._why_ended()
+                self._lose(kind, f"rank {lost.rank}: {message}")
+            finally:
+                for rank in judge.unstopped:
+                    members[rank]._is_stale = True
+
+    def _members(self, n_ranks: int) -> list["RemoteSubject"]:
+        """A process per rank whose cells have run; StudentError where one does not come to that."""
+        while len(self._others) < n_ranks - 1:
+            other = RemoteSubject(self._parent, self._cells, self._names, self._limits, False)
+            self._others.append(other)
+        members = [self, *self._others[: n_ranks - 1]]
+        for rank, one in enumerate(members):
+            try:
+                one._require_process()
+                one._settle()
+            except StudentError as error:
+                self._lose(error.kind, f"rank {rank}: {error.message}" if rank else error.message)
+        return members
+
+    def _send_cells(self) -> None:
+        with self._losing(self._limits.exercise_s) as limit_s:
+            try:
+                self._process.channel.send(("cells", self._cells), limit_s)
+            except NotPlain:
+                self._lose("crashed", "the cells of your notebook are too large to be run.")
+
+    def _settle(self) -> None:
+        """Waits until the cells have run."""
+        if self._is_settled:
+            return
+        with self._losing(self._limits.exercise_s) as limit_s:
+            reply = self._process.channel.receive(limit_s)
+        errors = reply[1] if type(reply) is tuple and len(reply) == 2 else None
         if type(errors) is not list or any(type(text) is not str for text in errors):
             self._lose("crashed", f"{_BROKEN}.")
-        self.cell_errors = [_shown(text) for text in errors[:_MOST_CELL_ERRORS]]
+        self.cell_errors = [shown(text) for text in errors[:_MOST_CELL_ERRORS]]
+        self._is_settled = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._n_calls += 1
@@ -112,35 +172,65 @@ class RemoteSubject:
             self._lose("crashed", f"{_BROKEN}.")
         if reply[0] == "answer" and len(reply) == 3:
             return reply[2]
-        if reply[0] == "trouble" and _is_trouble(reply[2:]):
+        if reply[0] == "trouble" and is_trouble(reply[2:], REPORTED):
             kind, message, type_name, line = reply[2:]
-            raise StudentError(kind, _shown(message), _shown(type_name), line)
+            raise StudentError(kind, shown(message), shown(type_name), line)
         self._lose("crashed", f"{_BROKEN}.")
 
     def _exchange(self, message: tuple[Any, ...], limit_s: float) -> tuple[Any, ...]:
         """The reply to a message; without one StudentError, and the end of the process."""
-        if self._error:
-            raise StudentError(self._error.kind, self._error.message)
-        if self._process.ended:
-            raise ValueError("this process is closed; open another one")
-        longer = f"your code takes longer than {limit_s:g} s"
-        if self._left_s < limit_s:
-            limit_s, longer = self._left_s, "your code takes longer than an exercise may in all"
-        start = time.monotonic()
-        try:
+        self._require_process()
+        self._settle()
+        with self._losing(limit_s) as limit_s:
             self._process.channel.send(message, limit_s)
             reply = self._process.channel.receive(limit_s)
-        except TimeoutError:
-            self._lose("timeout", f"{longer} and was stopped.")
-        except ProtocolError as error:
-            self._lose("crashed", f"{_BROKEN}: {_shown(str(error))}.")
-        except (EOFError, OSError):
-            self._lose(*self._why_ended())
-        finally:
-            self._left_s = max(0.0, self._left_s - (time.monotonic() - start))
         if type(reply) is not tuple:
             self._lose("crashed", f"{_BROKEN}.")
         return reply
+
+    def _require_process(self) -> None:
+        """Starts the process anew where a failed run has left it useless."""
+        if self._error:
+            raise StudentError(self._error.kind, self._error.message)
+        if self._is_stale:
+            self._end_process()
+            self._process = StudentProcess(self._parent)
+            self._is_stale = self._is_settled = False
+            self._send_cells()
+        if self._process.ended:
+            raise ValueError("this process is closed; open another one")
+
+    def _limit(self, limit_s: float) -> tuple[float, str]:
+        """What is left of a limit, and the sentence for when it is over."""
+        if self._left_s < limit_s:
+            return (
+                self._left_s,
+                "your code takes longer than an exercise may in all and was stopped",
+            )
+        return limit_s, f"your code takes longer than {limit_s:g} s and was stopped"
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Takes what happens inside from the time of the exercise."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._left_s = max(0.0, self._left_s - (time.monotonic() - start))
+
+    @contextmanager
+    def _losing(self, limit_s: float) -> Iterator[float]:
+        """Inside, what goes wrong with the process ends it; gives the limit that is left."""
+        limit_s, longer = self._limit(limit_s)
+        try:
+            with self._timed():
+                yield limit_s
+        except TimeoutError:
+            self._lose("timeout", f"{longer}.")
+        except ProtocolError as error:
+            self._lose("crashed", f"{_BROKEN}: {shown(str(error))}.")
+        except (EOFError, OSError):
+            self._lose(*self._why_ended())
 
     def _lose(self, kind: str, message: str) -> NoReturn:
         """Ends the process and raises, now and at every further call."""
@@ -148,7 +238,13 @@ class RemoteSubject:
         self._error = StudentError(kind, message)
         raise StudentError(kind, message)
 
-    def _end(self) -> Report | None:
+    def _end(self) -> None:
+        for other in self._others:
+            other.close()
+        self._others.clear()
+        self._end_process()
+
+    def _end_process(self) -> Report | None:
         if self._process.ended:
             return None
         self._printed += self._process.printed()
@@ -180,13 +276,6 @@ class RemoteSubject:
         return "crashed", f"the process that runs your code ended before it answered ({how})."
 
 
-def _is_trouble(parts: tuple[Any, ...]) -> bool:
-    kinds = [type(part) for part in parts]
-    known = kinds in ([str, str, str, NoneType], [str, str, str, int])
-    return known and parts[0] in _REPORTED
-
-
-def _shown(text: str) -> str:
-    """A student's text, short and without anything a terminal or a page could act on."""
-    printable = "".join(c if c.isprintable() else "\ufffd" for c in text[:_MOST_CHARACTERS])
-    return _ADDRESS.sub("0x...", printable)
+def _characters(text: str) -> str:
+    """Without lone surrogates, which JSON can hold: they are no characters and no Python."""
+    return text.encode(errors="replace").decode()

@@ -9,10 +9,14 @@ from autograder.exercise import Unit
 from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
-_MODULES = ("faults", "schedule", "validate", "families", "simulate", "runs", "cost", "doctor")
+_MODULES = (
+    *("faults", "schedule", "validate", "families", "simulate", "runs", "cost", "published"),
+    *("doctor", "arrays", "meter", "calls", "comm", "agreement", "ranks.__init__", "ranks.travel"),
+)
+_DATA = ("models.toml", "hardware.toml")  # read by `published`
 # What draws, talks to the student or starts processes does nothing: the judge asks the functions
-# itself.
-_SILENT_MODULES = ("plot", "launch", "train_step")
+# itself. So does what gradients flow through: graded programs send NumPy arrays.
+_SILENT_MODULES = ("plot", "launch", "train_step", "simulated", "exchange", "differentiable")
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 
 
@@ -32,11 +36,15 @@ def build_runtime(unit: Unit, destination: Path) -> None:
     package = Path(mpedu.__file__).parent
     shutil.rmtree(destination, ignore_errors=True)
     for module in ("__init__", *_MODULES):
-        source = (package / f"{module}.py").read_text(encoding="utf-8")
+        file = f"{module.replace('.', '/')}.py"
+        source = (package / file).read_text(encoding="utf-8")
         stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
-        _write(destination, f"mpedu/{module}.py", stripped)
+        _write(destination, f"mpedu/{file}", stripped)
     for module in _SILENT_MODULES:
         _write(destination, f"mpedu/{module}.py", _SILENT)
+    for name in _DATA:
+        text = (package.parent / "data" / name).read_text(encoding="utf-8")
+        _write(destination, f"data/{name}", text)
     for path in Path(worker.__file__).parent.glob("*.py"):
         source = path.read_text(encoding="utf-8")
         _write(destination, f"autograder/worker/{path.name}", source)

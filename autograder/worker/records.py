@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpedu.runs import RunReport
+from mpedu.published import ModelConfig
+from mpedu.runs import RunReport, SumRun
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Span, Timeline
 
@@ -45,22 +46,32 @@ def _is_schedule(value: Any) -> bool:
     return type(value) is list and all(map(_is_list_of(Action), value))
 
 
+def _is_by_rank(value: Any) -> bool:
+    return type(value) is list and all(type(x) is list and all(map(_is_number, x)) for x in value)
+
+
 def _is_tuple(value: Any) -> bool:
     return type(value) is tuple and all(map(_is_number, value))
 
 
 _TEXT = Field("a str", lambda value: type(value) is str)
 _WHOLE = Field("an int", lambda value: type(coerced(value)) is int)
+_FLAG = Field("a bool", lambda value: type(value) is bool)
 _NUMBER = Field("a number", _is_number)
 _NUMBERS = Field("a tuple of numbers", _is_tuple)
 _PER_STAGE = Field("a number or a list of them", _is_per_stage)
 _SPANS = Field("a list of Span", _is_list_of(Span))
+# Messages are records of a run; no answer has any.
+_NO_MESSAGES = Field("(), or leave it out", lambda value: type(value) is tuple and not value)
+_BY_RANK = Field("a list of lists of numbers", _is_by_rank)
 _SCHEDULE = Field("a list of lists of Action", _is_schedule)
 _HALF = Field(f"None, {_PER_STAGE.allowed}", lambda value: value is None or _is_per_stage(value))
 RECORDS: dict[type, tuple[Field, ...]] = {
     Action: (_TEXT, _WHOLE, _WHOLE),
     Span: (_WHOLE, _TEXT, _WHOLE, _WHOLE, _NUMBER, _NUMBER),
-    Timeline: (_SPANS, _WHOLE),
+    Timeline: (_SPANS, _WHOLE, _NO_MESSAGES),
     Costs: (_PER_STAGE, _PER_STAGE, _HALF, _HALF, _NUMBER),
     RunReport: (_SCHEDULE, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS),
+    SumRun: (_BY_RANK, _BY_RANK, _NUMBERS, _NUMBER, _NUMBER, _NUMBER),
+    ModelConfig: (_TEXT, *[_WHOLE] * 7, *[_FLAG] * 4),
 }

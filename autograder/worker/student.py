@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from autograder.worker.limit import TooLong, time_limit
-from autograder.worker.protocol import Channel
+from autograder.worker.protocol import Channel, decode, encode
+from autograder.worker.ranks import ENDED, TROUBLE, Line, Over, WireComm, given, own_copy
 from autograder.worker.trouble import Trouble, Troubles
 from autograder.worker.walls import Limits
 
@@ -77,6 +78,8 @@ class _Notebook:
 
     def serve(self, channel: Channel, message: tuple[Any, ...]) -> None:
         """Answers one message of the judge."""
+        if message[0] == "rank":
+            return self.run_rank(Line(channel), *message[1:])
         if message[0] == "cells":
             reply: tuple[Any, ...] = ("ready", self.run_cells(message[1]))
         else:
@@ -93,18 +96,51 @@ class _Notebook:
     ) -> tuple[Any, ...]:
         """The reply to call `number`, of the function of that name."""
         if name not in self.names:
-            message = f"`{name}` is not defined{self.cause(name) or '.'}"
-            return ("trouble", number, *Trouble("missing", message))
+            return ("trouble", number, *self.missing(name))
         try:
             return ("answer", number, self.names[name](*args, **kwargs))
         except BaseException as error:
-            trouble = self.troubles.explain(name, error)
-            if type(error) is NameError and type(error.name) is str:
-                cause = self.cause(error.name)
-                if cause:
-                    message = f"{trouble.message} `{error.name}` is not defined{cause}"
-                    trouble = trouble._replace(message=message)
-            return ("trouble", number, *trouble)
+            return ("trouble", number, *self.explain(name, error))
+
+    def run_rank(
+        self,
+        line: Line,
+        name: str,
+        rank: int,
+        n_ranks: int,
+        plain: tuple[Any, ...],
+        served: list[tuple[int, str, list[str]]],
+    ) -> None:
+        """Runs the rank program of that name as one of `n_ranks` ranks, to its end."""
+        if name not in self.names:
+            return line.end(TROUBLE, *self.missing(name))
+        comm = WireComm(line, 0, range(n_ranks), rank)
+
+        def buy(position: int, method: str, *args: Any) -> Any:
+            return decode(comm.buy(position, method, encode(args)))
+
+        try:
+            result = own_copy(self.names[name])(comm, *given(plain, served, buy))
+            last: tuple[Any, ...] = (ENDED, encode(result))
+        except Over:
+            last = ()  # the line says it
+        except BaseException as error:
+            last = (TROUBLE, *self.explain(name, error))
+        line.end(*last)
+
+    def missing(self, name: str) -> Trouble:
+        """That no function of that name is there, and why."""
+        return Trouble("missing", f"`{name}` is not defined{self.cause(name) or '.'}")
+
+    def explain(self, name: str, error: BaseException) -> Trouble:
+        """Why a call of `name` gave no answer, inside the handler of that exception."""
+        trouble = self.troubles.explain(name, error)
+        if type(error) is NameError and type(error.name) is str:
+            cause = self.cause(error.name)
+            if cause:
+                message = f"{trouble.message} `{error.name}` is not defined{cause}"
+                trouble = trouble._replace(message=message)
+        return trouble
 
     def cause(self, name: str) -> str:
         """Why no cell defined that name, as the end of a sentence; "" where no cell tried to."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from autograder.worker.plain import NotPlain, name_of
 from autograder.worker.walls import use_memory_reserve
+from mpedu.agreement import Mismatch
 from mpedu.faults import Withheld
 
 _MOST_CHARACTERS = 300  # of a message
@@ -51,6 +52,8 @@ class Troubles:
         if issubclass(kind, Withheld):
             return Trouble("withheld", f"{_text(error)}.")
         text, line = self.describe(error)
+        if kind is Mismatch:
+            return Trouble("mismatch", text.removeprefix("Mismatch: "), "", line)
         # A student's own kind of ValueError keeps the promise of a ValueError.
         type_name = "ValueError" if issubclass(kind, ValueError) else name_of(kind)
         return Trouble("raised", f"your code raises {text}", type_name, line)

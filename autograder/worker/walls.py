@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from autograder.worker.seccomp import refuse_shared_files
+
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 4, 24, 36
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _CAPABILITY_VERSION_3, _MOST_CAPABILITIES = 0x20080522, 64
@@ -109,7 +111,10 @@ def _leave_keyring() -> None:
 
 
 def close_in(tmp_bytes: int) -> None:
-    """Inside new namespaces: an empty /tmp and /proc, no way to more rights. Leaves it in /tmp."""
+    """Inside new namespaces: an empty /tmp and /proc, no way to more rights or over locks of files.
+
+    Leaves it in /tmp.
+    """
     _leave_keyring()
     _call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
     # A further user namespace would give a student mounts and capabilities of its own. Bubblewrap
@@ -121,6 +126,7 @@ def close_in(tmp_bytes: int) -> None:
     _mount_tmpfs(b"/tmp", tmp_bytes, 0)
     os.chdir("/tmp")
     _drop_capabilities()
+    refuse_shared_files()
 
 
 def _mount_tmpfs(place: bytes, n_bytes: int, flags: int) -> None:

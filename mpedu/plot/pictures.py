@@ -123,7 +123,8 @@ def new_figure(
 
 def footnote_under(figure: "Figure", text: str) -> None:
     """Writes a line at the foot of a figure made with room for it."""
-    figure.text(LEFT_IN / WIDTH_IN, 0.03, text, va="bottom", fontsize=10, fontweight="bold")
+    bottom = min(0.03, 0.1 / figure.get_size_inches()[1])
+    figure.text(LEFT_IN / WIDTH_IN, bottom, text, va="bottom", fontsize=10, fontweight="bold")
 
 
 def finish(figure: "Figure", alt: str, text: str) -> Picture:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpedu.families import gpipe
 from mpedu.plot.flaw import Flaw, find_flaw
+from mpedu.plot.lane_layout import is_rank_program
+from mpedu.plot.lanes import draw_lanes
 from mpedu.plot.layout import (
     Box,
     Layout,
@@ -56,9 +58,13 @@ def draw_timeline(
 ) -> Picture:
     """A timeline, one row per rank, on an axis area of ranks x makespan.
 
-    shade: also measures idle time, and writes the idle share under the axis.
-    ValueError for a timeline without spans.
+    That of a rank program is drawn as swim lanes. shade: also measures idle time, and writes the
+    idle share under the axis. ValueError for a timeline without spans.
     """
+    if isinstance(timeline, Timeline) and is_rank_program(timeline):
+        if shade:
+            raise ValueError("shade measures a schedule's idle time; this is of a rank program")
+        return draw_lanes(timeline, title, n_columns)
     layout = timeline_layout(timeline)
     start_s, end_s = layout.extent
     title = title or f"{layout.rows}, {layout.microbatches}: {seconds(end_s - start_s)}"

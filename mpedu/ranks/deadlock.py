@@ -29,13 +29,19 @@ def blockers(waiting: Sequence[Waiting]) -> dict[int, list[int]]:
 
 def deadlock(waiting: Sequence[Waiting], finished: Collection[int]) -> str:
     """Who waits for whom in a circle, or for a rank that has finished; "" where nobody does."""
-    waits_for = blockers([w for w in waiting if w.for_s >= SETTLED_S])
-    for rank in waits_for:
-        chain = _endless([rank], set(), waits_for, finished)
-        if chain:
-            text = ", ".join(f"rank {one} waits for rank {other}" for one, other in pairwise(chain))
-            return text + (", which has finished" if chain[-1] in finished else "")
-    return ""
+    chain = circle([w for w in waiting if w.for_s >= SETTLED_S], finished)
+    text = ", ".join(f"rank {one} waits for rank {other}" for one, other in pairwise(chain))
+    return text + (", which has finished" if chain and chain[-1] in finished else "")
+
+
+def circle(waiting: Sequence[Waiting], finished: Collection[int] = ()) -> list[int]:
+    """Ranks of which each waits for the next; the last is the first again, or has finished.
+
+    [] where there is no such chain.
+    """
+    waits_for = blockers(waiting)
+    chains = (_endless([rank], set(), waits_for, finished) for rank in waits_for)
+    return next(filter(None, chains), [])
 
 
 def _endless(

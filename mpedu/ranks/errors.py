@@ -11,37 +11,14 @@ from itertools import groupby
 from pathlib import Path
 
 from mpedu.ranks.board import Waiting
-from mpedu.ranks.rank import Failed, stacks_file
+from mpedu.ranks.outcome import Failed, stacks_file
+from mpedu.ranks.outcome import Interrupted as Interrupted  # importable from here too
+from mpedu.ranks.outcome import RankError as RankError
 
 MOST_FRAMES = 6
 KILLER = "(by somebody, or by the system because memory ran out)"
 PACKAGE = Path(__file__).parents[1]
 LIBRARY = sysconfig.get_path("stdlib")
-
-
-class RankError(RuntimeError):
-    """Ranks failed, died or waited too long; the text names the first cause first.
-
-    failures: the ranks that failed, causes before consequences. waiting: those that waited.
-    """
-
-    def __init__(
-        self, text: str, failures: Sequence[Failed] = (), waiting: Sequence[Waiting] = ()
-    ) -> None:
-        super().__init__(text)
-        self.failures = list(failures)
-        self.waiting = list(waiting)
-
-    def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the sentences alone, since no frame here is the student's."""
-        return [f"{type(self).__name__}: {self}"]
-
-
-class Interrupted(KeyboardInterrupt):
-    """Somebody stopped the ranks; the text says what each of them was doing."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"Stopped: {self}"]
 
 
 def in_causal_order(failures: Sequence[Failed]) -> list[Failed]:
@@ -117,8 +94,7 @@ def place(folder: str, rank: int) -> list[tuple[str, int, str]]:
         return []
     last_thread = written.split("(most recent call first):")[-1]  # the main thread comes last
     found = re.findall(r'File "(.+?)", line (\d+) in (.+)', last_thread)
-    own = [(file, int(number), name) for file, number, name in found if not _is_packaged(file)]
-    return own[:1]
+    return own_frames([(file, int(number), name) for file, number, name in found])[:1]
 
 
 def frame_lines(frames: Sequence[tuple[str, int, str]]) -> list[str]:
@@ -126,12 +102,17 @@ def frame_lines(frames: Sequence[tuple[str, int, str]]) -> list[str]:
 
     The source line is read here, since a rank cannot see the cells of a notebook.
     """
-    own = [frame for frame in frames[:-1] if not _is_packaged(frame[0])] + list(frames[-1:])
+    own = own_frames(frames[:-1]) + list(frames[-1:])
     lines = []
     for file, number, name in own[-MOST_FRAMES:]:
         source = linecache.getline(file, number).strip()
         lines.append(f"{_shown(file)} line {number}, in {name}{': ' + source if source else ''}")
     return lines
+
+
+def own_frames(frames: Sequence[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
+    """Those of the reader's own code."""
+    return [frame for frame in frames if not _is_packaged(frame[0])]
 
 
 def _what(failed: Failed) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mpedu.ranks.board import Board
+from mpedu.ranks.outcome import stacks_file
 from mpedu.ranks.output import RankOutput
-from mpedu.ranks.rank import Pipe, Setup, run, stacks_file
+from mpedu.ranks.rank import Pipe, Setup, run
 from mpedu.ranks.starting import context, start_process
 
 START_S = 120.0  # limit for the start of all processes
@@ -42,7 +43,9 @@ class RankProcesses:
         self._starter_is_done = threading.Event()
         self._starter_is_done.set()
 
-    def start(self, payload: bytes, wait_s: float, use_gpus: bool) -> None:
+    def start(
+        self, payload: bytes, wait_s: float, use_gpus: bool, check_messages: bool = True
+    ) -> None:
         """Starts them, in a thread: the caller stays free to be interrupted meanwhile."""
         environment = dict(os.environ)
         if sys.platform != "win32":
@@ -50,10 +53,8 @@ class RankProcesses:
             loopback = "lo0" if sys.platform == "darwin" else "lo"
             environment.setdefault("GLOO_SOCKET_IFNAME", loopback)
         limit_s = wait_s + MARGIN_S
-        setups = [
-            Setup(rank, self.n_ranks, self.folder, environment, [*sys.path], limit_s, use_gpus)
-            for rank in range(self.n_ranks)
-        ]
+        how = (self.folder, environment, [*sys.path], limit_s, use_gpus, check_messages)
+        setups = [Setup(rank, self.n_ranks, *how) for rank in range(self.n_ranks)]
         arguments = (setups, payload)
         self._starter_is_done.clear()
         threading.Thread(target=self._start_all, args=arguments, daemon=True).start()

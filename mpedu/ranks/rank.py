@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent import futures
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,15 +23,35 @@ import cloudpickle
 import torch
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from mpedu.distributed import LostPeer, ProcessComm, initialise
+from mpedu.agreement import Mismatch
+from mpedu.distributed import ProcessComm
 from mpedu.ranks.board import Board
+from mpedu.ranks.outcome import Failed, stacks_file
 from mpedu.ranks.travel import pickled
+from mpedu.staging import HostBuffers, device_of
+from mpedu.started import LostPeer
+from mpedu.world import World, initialise
 
 Pipe = Any  # multiprocessing.connection.Connection, which is generic in some versions only
 # Frames of the machinery, left out of a student's traceback.
 _PACKAGE = Path(__file__).parents[1]
-_OURS = ("ranks/rank.py", "ranks/travel.py", "comm.py", "distributed.py")
-MACHINERY = {contextlib.__file__, *(str(_PACKAGE / name) for name in _OURS)}
+_OURS = (
+    "ranks/rank.py",
+    "ranks/travel.py",
+    "comm.py",
+    "calls.py",
+    "differentiable.py",
+    "distributed.py",
+    "checked.py",
+    "flights.py",
+    "started.py",
+    "world.py",
+)
+_LIBRARY = (contextlib, futures._base, futures.thread)
+MACHINERY = {
+    *(str(module.__file__) for module in _LIBRARY),
+    *(str(_PACKAGE / name) for name in _OURS),
+}
 MOST_CHARACTERS = 4000  # of an error's text
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
 
@@ -45,20 +66,7 @@ class Setup(NamedTuple):
     path: list[str]
     limit_s: float
     use_gpus: bool
-
-
-class Failed(NamedTuple):
-    """An error of one rank; frames are (file, line, function), outermost first.
-
-    at_s: when, in seconds of `time.monotonic`, which all processes share.
-    """
-
-    rank: int
-    type_name: str
-    message: str
-    frames: list[tuple[str, int, str]]
-    is_consequence: bool
-    at_s: float
+    check_messages: bool
 
 
 class _Told(Exception):
@@ -68,9 +76,9 @@ class _Told(Exception):
 def run(setup: Setup, payload: bytes, pipe: Pipe, output: Pipe) -> None:
     """Runs the pickled (program, arguments) as rank `setup.rank`; its end goes into `pipe`.
 
-    Sent are ("started",), ("report", value)s and at last ("done", result, spans) or
-    ("failed", Failed), each pickled. Ends when the starter closes the pipe, so that no peer loses
-    its connection before everybody is done.
+    Sent are ("started",), ("report", value)s and at last ("done", result, spans, counts of the
+    meter, ledger) or ("failed", Failed), each pickled. Ends when the starter closes the pipe, so
+    that no peer loses its connection before everybody is done.
     """
     _settle(setup, output)
     try:
@@ -78,9 +86,10 @@ def run(setup: Setup, payload: bytes, pipe: Pipe, output: Pipe) -> None:
         program, arguments = cloudpickle.loads(payload)
         pipe.send_bytes(pickled(("started",), ""))
         result = _returned(program, comm, arguments)
-        last = pickled(("done", result, comm.spans), "its result cannot be sent back")
+        end = ("done", result, comm.spans, comm.meter.counts, comm.ledger)
+        last = pickled(end, "its result cannot be sent back")
     except BaseException as error:  # whatever it is, the starter must hear of it
-        last = pickled(("failed", _failed(setup.rank, error)), "its error cannot be sent back")
+        last = pickled(("failed", failed(setup.rank, error)), "its error cannot be sent back")
     _flush()
     with contextlib.suppress(OSError):  # the starter may have gone
         pipe.send_bytes(last)
@@ -155,11 +164,6 @@ def descriptor(pipe: Pipe, flags: int) -> int:
     return number
 
 
-def stacks_file(folder: str, rank: int) -> Path:
-    """Where a rank writes its Python stacks, when it gets SIGUSR1 or as it crashes."""
-    return Path(folder) / f"stacks-{rank}"
-
-
 def _end_with_parent() -> None:
     """Lets this process, and what it starts, end as soon as its parent does."""
     # The fork server outlives the starter while a rank lives, so that a signal at its parent's
@@ -204,29 +208,37 @@ def _leave_server() -> None:
 
 
 def _comm(setup: Setup, pipe: Pipe) -> ProcessComm:
-    device = "cpu"
-    if setup.use_gpus and torch.cuda.is_available() and torch.cuda.device_count() >= setup.n_ranks:
-        torch.cuda.set_device(setup.rank)
-        device = f"cuda:{setup.rank}"
+    device, is_staged = device_of(setup.rank, setup.n_ranks, setup.use_gpus)
+    if device != "cpu":
+        torch.cuda.set_device(device)
     board = Board(Path(setup.folder) / "board", setup.n_ranks)
     board.wait_in(setup.rank, "start, until every rank has come")
     store = FileStore(str(Path(setup.folder) / "store"), setup.n_ranks)
-    initialise(setup.rank, setup.n_ranks, store, device, setup.limit_s)
+    with_nccl = device != "cpu" and not is_staged
+    initialise(setup.rank, setup.n_ranks, store, with_nccl, setup.limit_s)
     board.go_on(setup.rank)
 
     def hand_over(value: object) -> None:
         pipe.send_bytes(pickled(("report", value), "what it reports cannot be sent"))
 
-    return ProcessComm(board, device, on_report=hand_over, limit_s=setup.limit_s)
+    host = HostBuffers(pinned=True) if is_staged else None
+    checks = setup.check_messages
+    world = World(board, device, setup.limit_s, host, check_messages=checks)
+    return ProcessComm(world, hand_over)
 
 
-def _failed(rank: int, error: BaseException) -> Failed:
+def failed(rank: int, error: BaseException) -> Failed:
+    """What is told of an error of this rank."""
     frames = [
         (frame.filename, frame.lineno or 0, frame.name)
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename not in MACHINERY
     ]
-    name, message = error.args if isinstance(error, _Told) else (type(error).__name__, _text(error))
+    name, message = type(error).__name__, _text(error)
+    if isinstance(error, _Told):
+        name, message = error.args
+    if isinstance(error, Mismatch):
+        name = "ValueError"
     return Failed(rank, name, message, frames, _comes_of_loss(error), time.monotonic())
 
 

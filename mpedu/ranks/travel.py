@@ -6,7 +6,8 @@ Functions, closures and classes need no file that the other side could import.
 import io
 import warnings
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any, ClassVar
 
@@ -41,6 +42,24 @@ def pickled_program(program: Callable[..., Any], arguments: tuple[Any, ...]) -> 
             stacklevel=3,
         )
     return payload
+
+
+def unpickled_program(payload: bytes) -> Any:
+    """(program, arguments) made anew: also their classes, which cloudpickle would share."""
+    with _fresh_classes():
+        return cloudpickle.loads(payload)
+
+
+@contextmanager
+def _fresh_classes() -> Iterator[None]:
+    known = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
+    kept = dict(known)
+    known.clear()
+    try:
+        yield
+    finally:
+        known.clear()
+        known.update(kept)
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:

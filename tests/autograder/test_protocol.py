@@ -18,9 +18,10 @@ from autograder.worker.protocol import MAX_FRAME_BYTES, Channel, ProtocolError, 
 from mpedu.families import gpipe
 from mpedu.runs import RunReport
 from mpedu.schedule import Action
-from mpedu.simulate import Costs, Span, Timeline, simulate
+from mpedu.simulate import Costs, Sent, Span, Timeline, simulate
 
 HALF = Fraction(1, 2)
+SENT = Sent(0, 1, "send", 8, 0.0, 1.0, 2.0, 2.0, 0)
 RUN = RunReport(gpipe(2, 2), (2, 1), (0.5, 0.25), (1.0, 0.5), (1.0, 0.75))
 
 
@@ -103,6 +104,7 @@ def doubled(times: int) -> list[Any]:
         Action("F", 2, 0),
         Span(0, "B", 1, 2, HALF, 3.5),
         simulate(gpipe(3, 4)),
+        Timeline([Span(0, "F", 0, 0, 0, 1)], 1),
         Costs(),
         Costs(forward_s=[1, HALF], backward_s=(2.0, 3.0), input_s=0.25, latency_s=HALF),
         gpipe(4, 8),
@@ -115,6 +117,11 @@ def test_plain_values_come_back_equal_and_of_the_same_types(value: Any) -> None:
     back = decode(encode(value))
     assert back == value
     assert repr(back) == repr(value)
+
+
+def test_a_timeline_passes_without_messages_only() -> None:
+    assert decode(frame([18, [0], 1, [1]])) == Timeline([], 1)
+    assert repr(decode(encode(Timeline([], 1, ())))) == repr(Timeline([], 1))
 
 
 def test_nan_comes_back_as_nan() -> None:
@@ -193,6 +200,9 @@ def test_equal_lists_come_back_as_different_lists() -> None:
         (Span(0, "F", 0, 0, None, 1), "answer.start_s is None; give a number"),  # type: ignore
         (Timeline((), 1), "answer.spans is a tuple; give a list of Span"),  # type: ignore[arg-type]
         (Timeline([Action("F", 0, 0)], 1), "answer.spans is a list; give a list of Span"),  # type: ignore[list-item]
+        (Timeline([], 1, (SENT,)), "answer.messages is a tuple; give (), or leave it out"),
+        (Timeline([], 1, []), "answer.messages is a list; give (), or leave it out"),  # type: ignore[arg-type]
+        (SENT, "the answer is a Sent, a subclass of tuple; return tuple itself"),
         (
             RUN._replace(schedule=[Action("F", 0, 0)]),
             "answer.schedule is a list; give a list of lists of Action",
@@ -273,8 +283,11 @@ ACTION = [16, "F", 0, 0]
         frame([16, "F", 0.0, 0]),
         frame([16, "F", True, 0]),
         frame([17, 0, "F", 0, 0, "0", 1]),
-        frame([18, [0, ACTION], 1]),
-        frame([18, [1], 1]),
+        frame([18, [0, ACTION], 1, [1]]),
+        frame([18, [1], 1, [1]]),
+        frame([18, [0], 1]),
+        frame([18, [0], 1, [0]]),
+        frame([18, [0], 1, [1, 0]]),
         frame([19, -1.0, 1.0, None, None, 0]),
         frame([19, [0, "x"], 1.0, None, None, 0]),
         frame([20, [0, [0, [1]]], [1], [1], [1], [1]]),

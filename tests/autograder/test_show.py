@@ -7,9 +7,18 @@ import pytest
 
 from autograder.notebook import sealed_run, show
 from mpedu.families import gpipe, naive
-from mpedu.plot import Picture
+from mpedu.meter import Meter
+from mpedu.plot import Picture, draw_deadlock, draw_lanes
+from mpedu.ranks.board import Waiting
+from mpedu.ranks.outcome import Failed, RankError, Run
 from mpedu.schedule import Action
-from mpedu.simulate import Costs, simulate
+from mpedu.simulate import Costs, Sent, Span, Timeline, simulate
+
+LANES = Timeline(
+    [Span(0, "compute", -1, -1, 0.0, 2.0)], 2, (Sent(0, 1, "send", 8, 2.0, 2.5, 3.0, 3.0, 0),)
+)
+CIRCLE = [Waiting(0, "recv from rank 1", 1.0, (1,)), Waiting(1, "recv from rank 0", 1.0, (0,))]
+DEADLOCK = RankError("deadlock: rank 0 waits for rank 1, ..", waiting=CIRCLE, timeline=LANES)
 
 
 def unwritten(n_stages, n_microbatches):
@@ -117,3 +126,35 @@ def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, caps
 def test_show_prints_an_answer_that_is_no_schedule(capsys):
     assert show(sizes, 10, 4) is None
     assert capsys.readouterr().out == "sizes: [(3, 0.3)]\n"
+
+
+def test_show_draws_the_lanes_of_a_run_of_ranks_and_prints_its_results(capsys):
+    run = Run([3, [1, 2]], LANES, Meter())
+    assert show(run) == show(lambda: run) == show(run.timeline) == draw_lanes(LANES)
+    assert capsys.readouterr().out == 2 * "rank 0: 3\nrank 1: [1, 2]\n"
+    assert show(Run([None] * 20, None, Meter())) is None
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[15:] == ["rank 15: None", "and 4 more", NO_TIMES, ""]
+
+
+NO_TIMES = "This run recorded no times, so there is nothing to draw."
+
+
+def test_show_draws_a_deadlock_given_or_raised(capsys):
+    def stuck(n_ranks):
+        raise DEADLOCK
+
+    assert show(DEADLOCK) == draw_deadlock(DEADLOCK)
+    assert show(stuck, 2, title="x") == draw_deadlock(DEADLOCK, title="x")
+    assert capsys.readouterr().out == ""
+
+
+def test_show_prints_another_error_of_ranks_and_draws_what_ran_before(capsys):
+    failed = Failed(1, "ValueError", "no", [("a.py", 3, "ring_pass")], False, 0.0)
+    assert show(RankError("rank 1 failed: ValueError: no", [failed], [], LANES)).text
+    assert capsys.readouterr().out == "rank 1 failed: ValueError: no\n"
+    assert show(RankError("rank 1 failed")) is None
+    assert capsys.readouterr().out == "rank 1 failed\n"
+    unwritten = failed._replace(type_name="NotImplementedError")
+    assert show(RankError("rank 1 failed: ..", [unwritten])) is None
+    assert capsys.readouterr().out == "ring_pass: not written yet\n"

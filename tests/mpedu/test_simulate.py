@@ -4,7 +4,7 @@ import pytest
 
 from mpedu.families import gpipe, naive
 from mpedu.schedule import Action
-from mpedu.simulate import Costs, Span, Timeline, simulate, simulate_until_stuck
+from mpedu.simulate import Costs, Sent, Span, Timeline, simulate, simulate_until_stuck
 
 
 def test_the_whole_batch_as_one_piece_keeps_one_of_four_devices_busy():
@@ -57,6 +57,14 @@ def test_the_clock_of_a_timeline_may_start_anywhere():
 def test_a_timeline_without_spans_has_no_share():
     with pytest.raises(ValueError, match="no spans"):
         _ = Timeline([], 2).idle_share
+
+
+def test_messages_count_for_the_makespan_and_not_as_work():
+    messages = (Sent(0, 1, "send", 8, 3, 4, 6, 9, 0), Sent(1, 0, "send", 8, 1, 2, 4, 4, 0))
+    assert (Timeline([], 2, messages).start_s, Timeline([], 2, messages).makespan_s) == (1, 8)
+    timeline = Timeline([Span(0, "compute", -1, -1, 2, 5)], 2, messages)
+    assert (timeline.start_s, timeline.makespan_s, timeline.busy_s) == (1, 8, 3)
+    assert Timeline(timeline.spans, 2).makespan_s == 3
 
 
 def test_an_illegal_schedule_is_refused_with_its_first_fault():

@@ -3,6 +3,7 @@ import json
 from fractions import Fraction
 
 import pytest
+from rank_programs import all_reduce, overlap, ring, sent, span
 
 from mpedu.families import gpipe, naive, one_f_one_b
 from mpedu.simulate import Costs, Span, Timeline, simulate
@@ -101,6 +102,96 @@ def test_from_zero_keeps_the_idle_share_and_the_work():
     assert moved.idle_share == pytest.approx(timeline.idle_share)
     assert [span[:4] for span in moved.spans] == [span[:4] for span in timeline.spans]
     assert from_zero(timeline) == timeline
+
+
+def flows(trace, pid=0):
+    """The flows as (source thread, start, destination thread, end)."""
+    ends = {"s": {}, "f": {}}
+    for event in trace["traceEvents"]:
+        if event["ph"] in ends and event["pid"] == pid:
+            assert (event["cat"], event["name"]) == ("message", "message")
+            assert event["id"] not in ends[event["ph"]]
+            assert event["ph"] == "s" or event["bp"] == "e"
+            ends[event["ph"]][event["id"]] = event
+    assert list(ends["s"]) == list(ends["f"])
+    names = named(trace, "thread_name")
+    return [
+        (names[pid, start["tid"]], start["ts"], names[pid, end["tid"]], end["ts"])
+        for start, end in zip(ends["s"].values(), ends["f"].values(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("timeline", [ring(3), all_reduce(4), overlap()])
+def test_of_each_message_a_flow_leads_from_its_start_to_where_it_is_taken(timeline, tmp_path):
+    trace = json.loads(write_trace(timeline, tmp_path / "t.json").read_text(encoding="utf-8"))
+    track = "collectives" if timeline.messages[0].kind == "all_reduce" else "messages"
+    assert flows(trace) == [
+        (f"rank {m.source} {track}", us(m.start_s), f"rank {m.destination} {track}", us(m.taken_s))
+        for m in timeline.messages
+    ]
+
+
+def us(time_s):
+    return round(1e9 * time_s) / 1000
+
+
+def test_both_ends_of_a_flow_lie_in_an_event_of_their_thread():
+    trace = chrome_trace(all_reduce(4, 2))
+    held = [(e["tid"], e["ts"], e["ts"] + e["dur"]) for e in work(trace)]
+    ends = [e for e in trace["traceEvents"] if e["ph"] in "sf"]
+    assert len(ends) == 2 * 2 * 4 * 6
+    for end in ends:
+        assert any(tid == end["tid"] and a <= end["ts"] <= b + 1e-6 for tid, a, b in held)
+
+
+@pytest.mark.parametrize("timeline", [ring(3), all_reduce(4, 2), overlap()])
+def test_events_of_a_thread_lie_in_each_other_or_apart(timeline):
+    of_thread = {}
+    for e in work(chrome_trace(timeline)):
+        piece = (round(1000 * e["ts"]), round(1000 * (e["ts"] + e["dur"])))
+        of_thread.setdefault(e["tid"], []).append(piece)
+    for pieces in of_thread.values():
+        for (a, b), (c, d) in itertools.combinations(
+            sorted(pieces, key=lambda p: (p[0], -p[1])), 2
+        ):
+            assert c >= b or d <= b, (a, b, c, d)
+
+
+def test_threads_of_a_rank_stand_together_in_order():
+    spans = [span(0, "compute", 0.0, 1.0), span(1, "barrier", 0.0, 1.0)]
+    trace = chrome_trace(Timeline(spans, 2, (sent(1, 0, 0.5),)))
+    order = {
+        (e["pid"], e["tid"]): e["args"]["sort_index"]
+        for e in trace["traceEvents"]
+        if e["name"] == "thread_sort_index"
+    }
+    names = named(trace, "thread_name")
+    assert [names[key] for key in sorted(names, key=order.get)] == [
+        "rank 0",
+        "rank 0 messages",
+        "rank 1",
+        "rank 1 collectives",
+        "rank 1 messages",
+    ]
+
+
+def test_names_of_a_rank_program_hold_no_stages():
+    events = work(chrome_trace(overlap()))
+    assert [e["name"] for e in events] == ["compute"] * 3 + ["send to rank 1", "send from rank 0"]
+    assert all("-1" not in json.dumps(e) for e in events)
+    assert events[-1]["args"] == {"bytes": 400_000, "tag": 3, "arrival_us": 85.0}
+    assert [e["args"] for e in events[:3]] == [{}] * 3
+    assert (events[-1]["ts"], events[-1]["dur"]) == (120.0, 0.0)
+
+
+def test_messages_move_with_the_clock():
+    timeline = overlap()
+    later = [m._replace(start_s=m.start_s + 4) for m in timeline.messages]
+    times = from_zero(Timeline([], 2, tuple(later))).messages[0]
+    assert times.start_s == 0 and times.n_bytes == 400_000
+    assert from_zero(timeline) == timeline
+    with pytest.raises(ValueError, match="no work, so it cannot be scaled"):
+        chrome_trace(timeline, ring(2))
 
 
 def test_an_empty_timeline_has_no_trace():

@@ -4,7 +4,7 @@ from random import Random
 import pytest
 from drawn import drawn_placement, drawn_schedule
 
-from mpedu.comm import TAGS, USER_TAGS, Link
+from mpedu.comm import ENGINE_TAGS, TAGS, Link
 from mpedu.families import gpipe, naive, one_f_one_b
 from mpedu.schedule import Action
 from mpedu.traffic import messages, unsent_limit
@@ -106,4 +106,4 @@ def test_every_message_has_two_tags_to_itself_above_those_of_programs(seed):
     sent = messages(drawn(seed))
     tags = sorted(tag for message in sent for tag in (message.tag, message.tag + 1))
     assert len(set(tags)) == len(tags)
-    assert all(USER_TAGS + 16 <= tag < TAGS for tag in tags)
+    assert all(ENGINE_TAGS <= tag < TAGS for tag in tags)

@@ -1,0 +1,183 @@
+"""Unit 02, naive model parallelism: its exercises and what their answers must do."""
+
+from autograder import oracle_02
+from autograder.checks.schedules import illegal
+from autograder.checks.subjects import Answered, Bounded, outcomes, same_miss
+from autograder.checks.unit_02 import bill_answers as answered
+from autograder.checks.unit_02 import bill_mistakes as bills
+from autograder.checks.unit_02 import bytes_mistakes as sent
+from autograder.checks.unit_02 import cause_mistakes as causes
+from autograder.checks.unit_02 import naive_mistakes as schedules
+from autograder.checks.unit_02 import share_mistakes as shares
+from autograder.checks.unit_02.cases import (
+    drawn_bills,
+    each,
+    messages,
+    model,
+    odd_timelines,
+    pipelines,
+    schedule_cases,
+    tied_bills,
+)
+from autograder.checks.unit_02.sealed_runs import drawn_runs, runs_seed
+from autograder.checks.unit_02.texts import GUESSES as GUESSES
+from autograder.checks.unit_02.texts import HINTS
+from autograder.checks.values import differs_from
+from autograder.diagnosis import Answers, Case, Miss, Subject, examine, expect_error
+from autograder.exercise import Draw, exercise
+from mpedu.simulate import Timeline
+
+SLUG = "naive"
+# Whatever computes an answer of this unit. GPipe and 1F1B of one piece are the naive order.
+WITHHELD = (
+    "mpedu.families.gpipe",
+    "mpedu.families.naive",
+    "mpedu.families.one_f_one_b",
+    "mpedu.simulate.Timeline.busy_s",
+    "mpedu.simulate.Timeline.idle_share",
+)
+# Parts an answer may have: a schedule of 12 stages and 40 micro-batches has 7,728, keys' letters
+# count too.
+MOST_OF_SCHEDULE, MOST_OF_NUMBER, MOST_OF_BILL = 20_000, 100, 10_000
+
+
+@exercise(
+    "naive",
+    title="E1 Naive: one piece at a time",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["naive"],
+)
+def naive(subject: Subject, draw: Draw) -> None:
+    """Complete, in an order that can run; counts below 1 refused."""
+    subject = Bounded(subject, MOST_OF_SCHEDULE)
+    with draw.group("legal schedules", points=2):
+        examine(subject, schedule_cases(draw, 9), illegal, schedules.LEGAL)
+    with draw.group("counts below 1 refused", points=1):
+        same_miss(draw)
+        n, a, b = draw.int(2, 9), -draw.int(100, 10_000), -draw.int(100, 10_000)
+        for bad, pair in ((0, (0, n)), (0, (n, 0)), (a, (a, n)), (b, (n, b))):
+            expect_error(subject, Case("naive", pair), bad)
+        expect_error(subject, Case("naive", (-n, -1)))  # whichever of the two it names
+
+
+@exercise(
+    "naive_busy",
+    title="E1 Naive: busy 1/K, one piece held",
+    points=2,
+    names=["naive"],
+    withholds=WITHHELD,
+    hints=HINTS["naive_busy"],
+)
+def naive_busy(subject: Subject, draw: Draw) -> None:
+    """Devices busy exactly one K-th of the time, at any costs, and one micro-batch held."""
+    subject = Bounded(subject, MOST_OF_SCHEDULE)
+    # Whole numbers of a common tick stand for fractions of a second: exact, and fast to add.
+    costs = [(1, 2), (1, 1), (5, 3)]
+    if draw.secret:
+        costs = [(draw.int(1, 99), draw.int(1, 99)) for _ in costs]
+    cases = schedule_cases(draw, 5)
+    answers = outcomes(subject, cases)
+    with draw.group("busy exactly 1/K of the time", points=1):
+        examine(
+            Answered(answers),
+            cases,
+            lambda case, got: schedules.too_busy(case, got, costs),
+            schedules.BUSY,
+        )
+    with draw.group("one micro-batch held at a time", points=1):
+        examine(Answered(answers), cases, schedules.holds_more, schedules.BUSY)
+
+
+@exercise(
+    "utilisation",
+    title="E2 Utilisation, counted",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["utilisation"],
+)
+def utilisation(subject: Subject, draw: Draw) -> None:
+    """Work over area, for any timeline."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    look = "Add up the boxes and divide by devices times makespan."
+    general = "the share is not busy time over devices times makespan."
+    differs = differs_from(oracle_02.utilisation, look, general, text=shares.wrong_share)
+    with draw.group("pipelines", points=2):
+        examine(subject, each("utilisation", pipelines(draw)), differs, shares.SHARES)
+    with draw.group("late clocks, devices without work, any order, no spans", points=1):
+        same_miss(draw)
+        examine(subject, each("utilisation", odd_timelines(draw)), differs, shares.EDGES)
+        expect_error(subject, Case("utilisation", (Timeline([], draw.int(1, 4)),)))
+
+
+@exercise(
+    "boundary_bytes",
+    title="E3 Bytes over the boundaries",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["boundary_bytes"],
+)
+def boundary_bytes(subject: Subject, draw: Draw) -> None:
+    """Activations forward and gradients back, over every boundary."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    with draw.group("bytes of one step", points=2):
+        examine(subject, messages(draw), sent.differs_bytes, sent.BYTES)
+    with draw.group("counts of stages below 1 refused", points=1):
+        same_miss(draw)
+        for bad in (0, -draw.int(100, 10_000)):
+            expect_error(subject, Case("boundary_bytes", (2, 3, 4, 2, bad)), bad)
+
+
+@exercise(
+    "memory_bill",
+    title="E4 The memory bill of every rank",
+    points=6,
+    withholds=WITHHELD,
+    hints=HINTS["memory_bill"],
+)
+def memory_bill(subject: Subject, draw: Draw) -> None:
+    """Four parts of every rank, of untied and of tied models; what cannot be cut is refused."""
+    subject = Bounded(subject, MOST_OF_BILL)
+    cases = drawn_bills(draw)
+    answers = outcomes(subject, cases, answered.named)
+    with draw.group("parameters", points=2):
+        examine(Answered(answers), cases, answered.differs_in("parameters"), bills.PARAMETERS)
+    with draw.group("tied matrices", points=1):
+        same_miss(draw)
+        examine(subject, tied_bills(draw), answered.differs_in("parameters"), bills.TIED)
+    with draw.group("gradients and optimiser", points=1):
+        if draw.groups[0].diagnosis and answered.states_follow(answers):
+            raise Miss(draw.groups[0].diagnosis)  # right for the parameters it has: told once
+        examine(
+            Answered(answers), cases, answered.differs_in("gradients", "optimiser"), bills.STATES
+        )
+    with draw.group("activations", points=1):
+        examine(Answered(answers), cases, answered.differs_in("activations"), bills.ACTIVATIONS)
+    with draw.group("too many or too few ranks refused", points=1):
+        first = draw.groups[0].diagnosis
+        if first and not answered.some_form(answers):  # refusing everything is no answer
+            raise Miss(first)
+        config = model(draw, tied=False)
+        for bad in (0, -draw.int(100, 10_000), config.n_layers + 1, config.n_layers + 100):
+            expect_error(subject, Case("memory_bill", (config, bad, 1)), bad)
+
+
+@exercise(
+    "bill_cause",
+    title="E5 Cause of a sealed bill",
+    points=3,
+    withholds=WITHHELD,
+    hints=HINTS["bill_cause"],
+)
+def bill_cause(subject: Subject, draw: Draw) -> None:
+    """Which of six causes a measured bill speaks for, beside the planned one."""
+    subject = Bounded(subject, MOST_OF_NUMBER)
+    cases = [Case("bill_cause", run) for _, run in drawn_runs(runs_seed(draw))]
+    answers: Answers = []
+    for label, names in causes.GROUPS.items():
+        with draw.group(label, points=1):
+            # All at once, so that nothing but its evidence tells which group a bill belongs to.
+            answers = answers or outcomes(subject, cases, causes.named)
+            own = [one for one in answers if oracle_02.bill_cause(*one[0].args) in names]
+            known = causes.known_mistakes(answers)
+            examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)

@@ -1,0 +1,151 @@
+"""The sealed bills of unit 02, drawn: what a run planned to keep, and what it was found to keep."""
+
+import random
+from collections.abc import Callable
+from functools import lru_cache
+
+from autograder import oracle_02
+from autograder.exercise import Draw
+from autograder.oracle_02 import PARTS, Bill
+from autograder.seeds import PUBLIC_SECRET, case_seed
+from mpedu.published import ModelConfig, load_model
+
+Bills = list[Bill]
+Run = tuple[Bills, Bills]  # planned, measured
+CAUSES = (
+    "none",
+    "whole_model_everywhere",
+    "remainder_on_last",
+    "float32_weights",
+    "gradients_stop",
+    "graph_kept",
+)
+LETTERS = "ABCD"
+_SHOWN = CAUSES[1:]  # four of these
+_NOISE = 0.01  # a measured number is above the planned by at most this share
+_OF_EACH = 4
+
+
+@lru_cache(maxsize=8)  # of a whole class: with one secret all students get the same runs
+def drawn_runs(seed: int) -> tuple[tuple[str, Run], ...]:
+    """Each cause with its runs, shuffled."""
+    rng = random.Random(seed)
+    runs = [(cause, _run(cause, rng)) for cause in CAUSES for _ in range(_OF_EACH)]
+    rng.shuffle(runs)
+    return tuple(runs)
+
+
+def runs_seed(draw: Draw) -> int:
+    """What the check's runs are drawn from."""
+    return draw.rng.getrandbits(64)
+
+
+@lru_cache(maxsize=1)
+def public_runs() -> dict[int, Run]:
+    """The runs that the check asks in a notebook, by number from 1."""
+    draw = Draw(case_seed(PUBLIC_SECRET, "02", "bill_cause"))
+    return dict(enumerate((run for _, run in drawn_runs(runs_seed(draw))), start=1))
+
+
+@lru_cache(maxsize=1)
+def shown_runs() -> dict[str, Run]:
+    """The four runs of the notebook by letter: one model on four ranks, a fault in each."""
+    rng = random.Random(case_seed(PUBLIC_SECRET, "02", "sealed runs"))
+    config = ModelConfig(**load_model("llama2-7b").__dict__ | {"name": "llama", "n_layers": 30})
+    causes = rng.sample(_SHOWN, len(LETTERS))
+    planned = oracle_02.memory_bill(config, 4, 8)
+    return {
+        letter: (planned, measured(cause, config, 4, 8, rng))
+        for letter, cause in zip(LETTERS, causes, strict=True)
+    }
+
+
+def known_run(which: str | int) -> Run:
+    """A run that a notebook may look at, by letter or number; ValueError for others."""
+    known = [*shown_runs().items(), *public_runs().items()]
+    run = next((run for name, run in known if name == which), None)
+    if run is None:
+        raise ValueError(
+            f"there is no sealed run {which!r}; give a letter A to {LETTERS[-1]} or a number "
+            f"1 to {len(public_runs())}"
+        )
+    return run
+
+
+def over_the_limit(limit_bytes: int) -> int:
+    """In how many of the notebook's runs some rank keeps more than a device has."""
+    found = [max(sum(bill.values()) for bill in kept) for _, kept in shown_runs().values()]
+    return sum(most > limit_bytes for most in found)
+
+
+def _run(cause: str, rng: random.Random) -> Run:
+    """A run of an untied model, large enough that a layer more or less is far above the noise."""
+    n_stages = rng.randint(2, 6)
+    # Some layers are left over.
+    n_layers = n_stages * rng.randint(2, 6) + rng.randint(1, n_stages - 1)
+    n_heads = rng.choice([4, 8])
+    width = n_heads * rng.choice([16, 32])
+    config = ModelConfig(
+        "drawn", n_layers, width, n_heads, n_heads, 4 * width, rng.randint(10, 20) * width,
+        rng.choice([64, 128]), biases=False, learned_positions=False, tied_embeddings=False,
+    )  # fmt: skip
+    n_held = rng.randint(1, 8)
+    planned = oracle_02.memory_bill(config, n_stages, n_held)
+    return planned, measured(cause, config, n_stages, n_held, rng)
+
+
+def measured(
+    cause: str, config: ModelConfig, n_stages: int, n_held: int, rng: random.Random
+) -> Bills:
+    """What each rank was found to keep when that cause is planted."""
+    planned = oracle_02.memory_bill(config, n_stages, n_held)
+    kept = _PLANTED[cause](config, planned)
+    return [
+        {part: int(bill[part] * (1 + rng.uniform(0, _NOISE))) for part in PARTS} for bill in kept
+    ]
+
+
+def _whole_model(config: ModelConfig, planned: Bills) -> Bills:
+    total = sum(bill["parameters"] for bill in planned)
+    return [bill | {"parameters": total} for bill in planned]
+
+
+def _remainder_on_last(config: ModelConfig, planned: Bills) -> Bills:
+    """Every rank n_layers // n_stages layers, the last one what is left."""
+    before = oracle_02.layers_of(config.n_layers, len(planned))
+    size = config.n_layers // len(planned)
+    after = [size] * (len(planned) - 1)
+    after.append(config.n_layers - sum(after))
+    moved = []
+    for bill, n_before, n_after in zip(planned, before, after, strict=True):
+        more = (n_after - n_before) * config.layer_parameters
+        states = {part: bill[part] + n * more for part, n in oracle_02.BYTES.items()}
+        activations = bill["activations"] // n_before * n_after
+        moved.append(states | {"activations": activations})
+    return moved
+
+
+def _float32(config: ModelConfig, planned: Bills) -> Bills:
+    return [
+        bill | {part: 2 * bill[part] for part in ("parameters", "gradients")} for bill in planned
+    ]
+
+
+def _gradients_stop(config: ModelConfig, planned: Bills) -> Bills:
+    """Only the last rank has gradients; Adam makes a moment with the first gradient it sees."""
+    stopped = [bill | {"gradients": 0, "optimiser": bill["optimiser"] // 3} for bill in planned]
+    return [*stopped[:-1], planned[-1]]
+
+
+def _graph_kept(config: ModelConfig, planned: Bills) -> Bills:
+    return [bill | {"activations": 2 * bill["activations"]} for bill in planned]
+
+
+_PLANTED: dict[str, Callable[[ModelConfig, Bills], Bills]] = {
+    "none": lambda config, planned: planned,
+    "whole_model_everywhere": _whole_model,
+    "remainder_on_last": _remainder_on_last,
+    "float32_weights": _float32,
+    "gradients_stop": _gradients_stop,
+    "graph_kept": _graph_kept,
+}
