@@ -8,9 +8,11 @@ Messages carry no gradient: sending a tensor that needs one is refused. Collecti
 differentiable; their gradient is that of the sum of all ranks' losses (see `differentiable`).
 """
 
+import importlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -78,6 +80,14 @@ class Comm(Checks, ABC):
         self.spans: list[Span] = []
         self.meter = Meter()
         self._on_report = on_report
+
+    @staticmethod
+    def from_environment(**options: Any) -> AbstractContextManager["Comm"]:
+        """This process as a rank that torchrun has started; see `torchrun.from_environment`."""
+        entered: AbstractContextManager[Comm] = importlib.import_module(
+            "mpedu.torchrun"  # loads torch
+        ).from_environment(**options)
+        return entered
 
     def isend(self, x: Array, destination: int, tag: int = 0, what: str = "") -> Request:
         """Starts to send `x`, which must stay as it is until the request was waited for."""

@@ -82,10 +82,16 @@ def run_ranks(
     return run
 
 
+def require_limit(name: str, limit: object, way_out: str = "give seconds above 0") -> None:
+    """Nothing; ValueError where `limit` is no number of seconds above 0."""
+    is_number = isinstance(limit, Real) and not isinstance(limit, bool)
+    if not is_number or not 0 < limit < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name}={limit!r} is no limit; {way_out}")
+
+
 def _limits(timeout_s: float | None, wait_s: float | None) -> tuple[float, float]:
     for name, limit in (("timeout_s", timeout_s), ("wait_s", wait_s)):
-        is_number = isinstance(limit, Real) and not isinstance(limit, bool)
-        if limit is not None and not (is_number and 0 < limit < math.inf):
-            raise ValueError(f"{name}={limit!r} is no limit; give seconds above 0, or None")
+        if limit is not None:
+            require_limit(name, limit, "give seconds above 0, or None")
     wait_s = min([limit for limit in (wait_s, timeout_s) if limit is not None], default=60.0)
     return math.inf if timeout_s is None else float(timeout_s), min(float(wait_s), MOST_S)

@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from mpedu.comm import Comm
 from mpedu.distributed import ProcessComm
-from mpedu.faults import require_limit
+from mpedu.launch import require_limit
 from mpedu.ranks.board import ENTRY_BYTES, MOST_RANKS, Board, Waiting
 from mpedu.ranks.deadlock import deadlock
 from mpedu.ranks.errors import failure_text, frame_lines, own_frames, waiting_lines

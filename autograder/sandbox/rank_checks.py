@@ -75,6 +75,14 @@ class Rank:
         return group
 
 
+class Lost(Exception):
+    """A rank that is late, or gone, or has sent what makes no sense, as `why` tells."""
+
+    def __init__(self, rank: int, kind: str, why: str = "") -> None:
+        super().__init__(why)
+        self.rank, self.kind, self.why = rank, kind, why
+
+
 class Broken(Exception):
     """A rank has sent what its `Comm` never sends."""
 

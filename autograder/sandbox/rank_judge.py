@@ -19,6 +19,7 @@ from autograder.sandbox.rank_checks import (
     REPORTED,
     Broken,
     Checks,
+    Lost,
     Rank,
     array_of,
     checking,
@@ -37,14 +38,6 @@ from mpedu.simulated import Simulated
 _MOST_REQUESTS = 20_000  # started by a rank and not waited for
 _MOST_BYTES = 2**26  # in all frames of a run: what is sent stays here until it is received
 _GRACE_S = 0.5  # for ranks to stop when another one has failed
-
-
-class Lost(Exception):
-    """A rank that is late, or gone, or has sent what makes no sense, as `why` tells."""
-
-    def __init__(self, rank: int, kind: str, why: str = "") -> None:
-        super().__init__(why)
-        self.rank, self.kind, self.why = rank, kind, why
 
 
 class RankJudge:

@@ -15,8 +15,8 @@ from typing import Any, NoReturn, Self
 from autograder.diagnosis import StudentError
 from autograder.programs import RanksRun
 from autograder.sandbox.parent import Report, SandboxError, StudentProcess, WarmParent
-from autograder.sandbox.rank_checks import REPORTED, is_trouble
-from autograder.sandbox.rank_judge import Lost, RankJudge
+from autograder.sandbox.rank_checks import REPORTED, Lost, is_trouble
+from autograder.sandbox.rank_judge import RankJudge
 from autograder.sandbox.shown import shown
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import ProtocolError

@@ -33,6 +33,21 @@ def test_the_way_through_rank_0_is_told_of_by_bytes_and_by_clock():
     assert "2L + pn/B" in messages[-1]
 
 
+def test_the_same_fault_in_two_groups_is_told_once():
+    assert len(told("fast_whole_array", "ring_all_reduce_fast")) == 2
+    assert len(told("reduce_sends_first", "ring_all_reduce_fast")) == 1
+
+
+def test_a_time_that_follows_from_bytes_is_not_told_of_by_waiting():
+    clock = told("fast_whole_array", "ring_all_reduce_fast")[-1]
+    assert clock.endswith("Mend the bytes first; time follows from them.")
+
+
+def test_what_is_wrong_behind_the_first_elements_is_shown_by_its_place():
+    (message,) = told("reduce_tail_lost", "ring_all_reduce")
+    assert "(element " in message
+
+
 def test_a_circle_of_sends_is_told_with_the_way_out():
     (message,) = told("gather_sends_first", "ring_all_gather")
     assert "every rank stands in send" in message and "`isend`" in message

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autograder.bank import Answer
-from autograder.bank.unit_01.right import FULL, RIGHT, with_part
+from autograder.bank.unit_01 import cheat_sources as sources
+from autograder.bank.unit_01.right import RIGHT
 from autograder.checks import unit_01
 from autograder.diagnosis import StudentError
 from autograder.exercise import Draw, Exercise
@@ -18,194 +19,6 @@ _PROGRAMS = (*_RINGS, "tree_broadcast")
 
 def _all_fail(*exercises: str, diagnosis: str) -> dict[str, tuple[int, str]]:
     return dict.fromkeys(exercises, (0, diagnosis))
-
-
-_IMPORTS = """
-from mpedu.cost import collective_s as cost_s
-"""
-_COLLECTIVES = """
-def ring_all_gather(comm, x):
-    return comm.all_gather(x, sizes=sizes(comm, x))
-
-
-def sizes(comm, x):
-    import numpy as np
-
-    return comm.all_gather(np.array(len(x))).tolist()
-
-
-def ring_reduce_scatter(comm, x):
-    return getattr(comm, "reduce" + "_scatter")(x)
-
-
-def ring_all_reduce(comm, x):
-    return comm.all_reduce(x, async_op=True).wait()
-
-
-def tree_broadcast(comm, x):
-    half = comm.split(0)
-    return half.broadcast(x.copy(), 0)
-"""
-# Not called as collectives: the package's patterns, driven by hand over send and receive.
-_PATTERNS = """
-def driven(comm, operation, x, **more):
-    from mpedu.collectives import pattern_of
-    from mpedu.comm import Call
-
-    pattern, got = pattern_of(comm, Call(operation, x, **more)), None
-    while True:
-        try:
-            got = pattern.send(got).wait()
-        except StopIteration as stop:
-            return stop.value
-
-
-def ring_all_gather(comm, x):
-    return driven(comm, "all_gather", x)
-
-
-def ring_reduce_scatter(comm, x):
-    from mpedu.comm import even_sizes
-
-    return driven(comm, "reduce_scatter", x, op="sum", sizes=even_sizes(len(x), comm.size))
-
-
-def ring_all_reduce(comm, x):
-    return driven(comm, "all_reduce", x, op="sum")
-"""
-# In a notebook all ranks share what is imported, though not what is defined there.
-_SHARED = """
-import numpy as np
-
-
-def ring_all_gather(comm, x):
-    np.box = {**getattr(np, "box", {}), comm.rank: x}
-    comm.barrier()
-    return np.concatenate([np.box[rank] for rank in range(comm.size)])
-
-
-def ring_all_reduce(comm, x):
-    np.box = {**getattr(np, "box", {}), comm.rank: x}
-    comm.barrier()
-    return sum(np.box[rank] for rank in range(comm.size))
-"""
-_GLOBAL = """
-import numpy as np
-
-BOX = {}
-
-
-def ring_all_gather(comm, x):
-    BOX[comm.rank] = x
-    comm.barrier()
-    return np.concatenate([BOX[rank] for rank in range(comm.size)])
-
-
-def ring_all_reduce(comm, x):
-    BOX[comm.rank] = x
-    comm.barrier()
-    return sum(BOX[rank] for rank in range(comm.size))
-"""
-_FILES = """
-import numpy as np
-
-
-def ring_all_gather(comm, x):
-    np.save(f"/tmp/part-{comm.rank}.npy", x)
-    comm.barrier()
-    return np.concatenate([np.load(f"/tmp/part-{rank}.npy") for rank in range(comm.size)])
-
-
-def ring_all_reduce(comm, x):
-    np.save(f"/tmp/part-{comm.rank}.npy", x)
-    comm.barrier()
-    return sum(np.load(f"/tmp/part-{rank}.npy") for rank in range(comm.size))
-"""
-_ORACLE = """
-from autograder.bank.unit_01.right import RIGHT
-
-exec(RIGHT[0].source)
-"""
-# A right sum of whole arrays, with a meter and a clock that are turned back wherever they may be.
-_PATCHED_METER = with_part(
-    "ring_all_reduce",
-    """
-from contextlib import suppress
-
-
-def ring_all_reduce(comm, x):
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    total, mine = x.copy(), x
-    for step in range(comm.size - 1):
-        sent = comm.isend(mine, right)
-        mine = comm.recv(left)
-        total = total + mine
-        sent.wait()
-    for owner in (comm, getattr(comm, "_exchange", None), getattr(comm, "_socket", None)):
-        with suppress(Exception):
-            owner.clock_s[:] = [0.0] * comm.size
-        with suppress(Exception):
-            for row in owner.meter._counts.values():
-                row[2] = 2 * (comm.size - 1) * x.nbytes // comm.size
-    return total
-""",
-)
-_PATCHED_NUMPY = """
-import numpy as np
-
-np.array_equal = np.allclose = np.isclose = lambda *args, **kwargs: True
-
-
-def ring_all_gather(comm, x):
-    return np.concatenate([x] * comm.size)
-
-
-def sum_cause(run):
-    return "none"
-"""
-_LIES = """
-class Always(list):
-    __eq__ = lambda self, other: True
-    shape = (6,)
-
-
-class Near(float):
-    def __sub__(self, other):
-        return 0.0
-
-    __rsub__ = __sub__
-    __eq__ = lambda self, other: True
-    __hash__ = float.__hash__
-
-
-class Name(str):
-    __eq__ = lambda self, other: True
-    __hash__ = str.__hash__
-
-
-def ring_all_gather(comm, x):
-    return Always()
-
-
-def ring_reduce_scatter(comm, x):
-    return Always()
-
-
-def ring_all_reduce(comm, x):
-    return Always()
-
-
-def tree_broadcast(comm, x):
-    return Always()
-
-
-def cost_s(*args):
-    return Near(1.0)
-
-
-def sum_cause(run):
-    return Name("none")
-"""
 
 
 class _Recorder:
@@ -248,7 +61,7 @@ def _tabulated() -> str:
     programs = "\n\n".join(
         f"def {name}(comm, x):\n    return as_array(({name!r}, x.tolist(), comm.rank, comm.size))\n"
         for name in _PROGRAMS
-        if name in FULL and name != "ring_all_reduce_fast"
+        if name != "ring_all_reduce_fast"
     )
     functions = "\n\n".join(
         f"def {name}(*args):\n    return look_up(({name!r}, args))\n"
@@ -278,34 +91,34 @@ def as_array(key):
 
 
 CHEATS = (
-    Answer("imports_the_answers", _IMPORTS, _all_fail("cost_s", diagnosis="withheld")),
-    Answer("calls_collectives", _COLLECTIVES, _all_fail(*_PROGRAMS, diagnosis="collective")),
+    Answer("imports_the_answers", sources.IMPORTS, _all_fail("cost_s", diagnosis="withheld")),
+    Answer("calls_collectives", sources.COLLECTIVES, _all_fail(*_PROGRAMS, diagnosis="collective")),
     Answer(
         "imports_the_patterns",
-        _PATTERNS,
+        sources.PATTERNS,
         _all_fail(*_RINGS, diagnosis="raised"),
         needs_walls=True,
     ),
     Answer(
         "imports_the_bank",
-        _ORACLE,
+        sources.ORACLE,
         _all_fail(*_PROGRAMS, "cost_s", "sum_cause", diagnosis="missing"),
         needs_walls=True,
     ),
     Answer(
         "passes_by_a_global",
-        _GLOBAL,
+        sources.GLOBAL,
         _all_fail("ring_all_gather", "ring_all_reduce", "ring_all_reduce_fast", diagnosis="raised"),
     ),
     Answer(
         "passes_by_a_shared_module",
-        _SHARED,
+        sources.SHARED,
         _all_fail("ring_all_gather", "ring_all_reduce", "ring_all_reduce_fast", diagnosis="raised"),
         needs_walls=True,
     ),
     Answer(
         "passes_by_files",
-        _FILES,
+        sources.FILES,
         _all_fail("ring_all_gather", "ring_all_reduce", "ring_all_reduce_fast", diagnosis="raised"),
         needs_walls=True,
     ),
@@ -322,13 +135,13 @@ CHEATS = (
     ),
     Answer(
         "patches_the_meter",
-        _PATCHED_METER,
+        sources.PATCHED_METER,
         {"ring_all_reduce": (2, ""), "ring_all_reduce_fast": (0, "whole_array")},
         needs_walls=True,
     ),
     Answer(
         "patches_numpy",
-        _PATCHED_NUMPY,
+        sources.PATCHED_NUMPY,
         {
             **_all_fail("ring_all_gather", diagnosis="differs"),
             **_all_fail("sum_cause", diagnosis="one_name"),
@@ -337,7 +150,7 @@ CHEATS = (
     ),
     Answer(
         "numbers_that_lie",
-        _LIES,
+        sources.LIES,
         _all_fail(*_PROGRAMS, "cost_s", "sum_cause", diagnosis="not_plain"),
     ),
 )

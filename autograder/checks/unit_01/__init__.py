@@ -1,6 +1,7 @@
 """Unit 01, collectives and what they cost: its exercises and what their answers must do."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from autograder.checks.subjects import Answered, Bounded, misses, outcomes, resting_on, same_miss
 from autograder.checks.unit_00.programs import OnRanks
@@ -72,6 +73,17 @@ def _not_after_a_miss(draw: Draw, n_groups: int) -> None:
         if group.diagnosis:
             general = f'not tried, because "{group.label}" was missed.'
             raise Miss(group.diagnosis._replace(general=general))
+
+
+@contextmanager
+def _told_once(draw: Draw) -> Iterator[None]:
+    """A miss inside like one of a group before is told in the same words."""
+    try:
+        yield
+    except Miss as miss:
+        before = [group.diagnosis for group in draw.groups if group.diagnosis]
+        alike = next((one for one in before if one.id == miss.diagnosis.id), None)
+        raise Miss(alike or miss.diagnosis) from None
 
 
 @exercise(
@@ -188,15 +200,17 @@ def ring_all_reduce_fast(subject: Subject, draw: Draw) -> None:
     ragged = _ragged(draw, name, [3, draw.int(4, 6)])
     answers: Answers = []
     uneven: Answers = []
+    mistakes = (*rings.STUCK, *traffic.REDUCE_BYTES)
     with draw.group("bytes of each rank, where the array divides", points=1):
         answers = outcomes(programs, even)
-        examine(Answered(answers), even, traffic.wrong_bytes, traffic.REDUCE_BYTES)
-    with draw.group("bytes of all ranks, where it does not", points=1):
+        examine(Answered(answers), even, traffic.wrong_bytes, mistakes)
+    with draw.group("bytes of all ranks, where it does not", points=1), _told_once(draw):
         uneven = outcomes(programs, ragged)
-        examine(Answered(uneven), ragged, traffic.wrong_bytes, traffic.REDUCE_BYTES)
-    with draw.group("model clock", points=2):
-        examine(Answered(answers), even, traffic.slower, traffic.REDUCE_CLOCK)
-        examine(Answered(uneven), ragged, traffic.slower)
+        examine(Answered(uneven), ragged, traffic.wrong_bytes, mistakes)
+    slower = traffic.slower(has_right_bytes=not any(group.diagnosis for group in draw.groups))
+    with draw.group("model clock", points=2), _told_once(draw):
+        examine(Answered(answers), even, slower, (*rings.STUCK, *traffic.REDUCE_CLOCK))
+        examine(Answered(uneven), ragged, slower)
 
 
 @exercise(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from autograder.checks.unit_00.programs import called_collective, failed
+from autograder.checks.unit_00.programs import called_collective
 from autograder.checks.unit_01.rings import BYTES, EXPECTED, given, n_ranks, wrong_result
 from autograder.checks.values import shown
 from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, StudentError
@@ -77,7 +77,9 @@ def traffic_mistake(id: str, predictions: Sequence[Sent], why: str, general: str
     def text(case: Case, got: Any) -> str:
         sent = ", ".join(map(str, sent_by(got, case)))
         share = f"{_formula(case)}/p n = {shown(Fraction(least_sent(case), n_ranks(case)))}"
-        return f"{case}, n = {array_bytes(case)} bytes: rank by rank {sent} bytes; {share}. {why}"
+        return (
+            f"{case}, n = {array_bytes(case)} bytes: rank by rank {sent} are sent; {share}. {why}"
+        )
 
     return Mistake(id, matches, text, general)
 
@@ -192,18 +194,25 @@ def in_turn_s(case: Case) -> float:
     return n_ranks(case) * ring_s(case)
 
 
-def slower(case: Case, got: Any) -> Diagnosis | None:
+def slower(has_right_bytes: bool) -> Callable[[Case, Any], Diagnosis | None]:
     """For `examine`: None where a right run takes no longer than a ring does."""
-    bad = failed(case, got) or wrong_result(EXPECTED[case.name])(case, got)
-    if bad:
-        return bad
-    if got.makespan_s <= ring_s(case) * (1 + TIME_TOLERANCE):
-        return None
-    text = (
-        f"{_takes(case, got)} In each of its 2(p-1) steps all ranks send at once: is there a rank "
-        "that waits before it sends?"
+    look = (
+        "In each of its 2(p-1) steps all ranks send at once: is there a rank that waits before it "
+        "sends?"
+        if has_right_bytes
+        else "Mend the bytes first; time follows from them."
     )
-    return Diagnosis("slow", text, "it takes longer than a ring whose ranks all send at once.")
+
+    def differs(case: Case, got: Any) -> Diagnosis | None:
+        bad = wrong_result(EXPECTED[case.name])(case, got)
+        if bad:
+            return bad
+        if got.makespan_s <= ring_s(case) * (1 + TIME_TOLERANCE):
+            return None
+        general = "it takes longer than a ring whose ranks all send at once."
+        return Diagnosis("slow", f"{_takes(case, got)} {look}", general)
+
+    return differs
 
 
 def _takes(case: Case, got: Any) -> str:
