@@ -50,11 +50,14 @@ def test_every_help_shows_an_example(command: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["grade", "nobody", "--assignment", "99-x"], "no assignment '99-x'; known: 03-gpipe"),
+        (
+            ["grade", "nobody", "--assignment", "99-x"],
+            "no assignment '99-x'; known: 00-start-here, ",
+        ),
         (["grade", "absent"], "absent is not a folder"),
-        (["grade", "nobody"], "There is no submission for 03-gpipe"),
+        (["grade", "nobody"], "There is no submission for 00-start-here or "),
         (["grade", "nobody", "--jobs", "0"], "give 1 or more"),
-        (["release", "99"], "no assignment '99'; known: 03-gpipe"),
+        (["release", "99"], "no assignment '99'; known: 00-start-here, "),
         (["tidy", "absent.ipynb"], "absent.ipynb: No such file"),
         (
             ["tidy", "empty.ipynb"],
@@ -63,7 +66,10 @@ def test_every_help_shows_an_example(command: str, capsys: pytest.CaptureFixture
         (["grade", "nobody", "--round", "-1"], "-1 is no round; give a whole number from 0 on"),
         (["grade", "nobody", "--frob"], "usage: ./course grade"),
         (["grade", "nobody", "--frob"], "course grade: --frob is not known"),
-        (["grade", "class", "--out", "a.txt"], "a.txt is a file); remove it or name another"),
+        (
+            ["grade", "class", "--assignment", "03", "--out", "a.txt"],
+            "a.txt is a file); remove it or name another",
+        ),
         (["demo", "--out", "a.txt"], "a.txt is a file); remove it or name another"),
         ([], "required"),
     ],
@@ -135,14 +141,14 @@ def unread(tmp_path: Path) -> Path:
 def test_grade_lists_what_is_unreadable_and_ends_well(
     unread: Path, tmp_path: Path, said: SimpleNamespace
 ) -> None:
-    status, out, error = said.by("grade", unread, "--out", tmp_path / "out")
+    status, out, error = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert (status, error) == (0, "")
     assert "unreadable 2; 2 new, 0 unchanged." in out
     assert "  [red]amy: unreadable: The file is a link; hand in the notebook itself." in out
-    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    _, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert "unreadable 2; 0 new, 2 unchanged." in out
     (unread / "bob.ipynb").rename(unread / "bob.txt")
-    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    _, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert "Not looked at: bob.txt." in out
     assert "grades.csv also holds 1 earlier result (bob)" in out
     assert "graded by hand: the rubric is in" in out
@@ -153,7 +159,7 @@ def test_students_code_without_walls_is_said_aloud(
 ) -> None:
     bare = made.result(run=made.RUN | {"walls": "not walled: bwrap was not found"})
     monkeypatch.setattr(classroom, "grade_class", lambda *_: [made.result(), bare])
-    _, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    _, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert "ran with all your rights (not walled: bwrap was not found)." in out
 
 
@@ -166,7 +172,7 @@ def test_grade_ends_with_1_where_something_could_not_be_graded(
         return [made.result(), lost]
 
     monkeypatch.setattr(classroom, "grade_class", grade_class)
-    status, out, _ = said.by("grade", unread, "--out", tmp_path / "out")
+    status, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert status == 1
     assert "graded 1, infrastructure 1;" in out
 
@@ -192,7 +198,7 @@ def test_what_ends_a_run_is_told_in_one_sentence(
         raise raised
 
     monkeypatch.setattr(classroom, "grade_class", grade_class)
-    ended, _, error = said.by("grade", unread, "--out", tmp_path / "out")
+    ended, _, error = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert (ended, error) == (status, f"course grade: {sentence}\n")
 
 

@@ -94,3 +94,23 @@ def test_every_rank_needs_its_arguments(sandbox):
     for subject in both(sandbox, "def f(comm): pass"):
         with pytest.raises(ValueError, match="give 3 tuples of arguments"):
             ranks(subject, "f", 3, [(), ()])
+
+
+def test_where_torch_is_programs_still_send_numpy_arrays(tmp_path):
+    source = "import torch\ndef f(comm, x):\n  comm.all_reduce(torch.ones(2) if x is None else x)"
+    told = {
+        None: "programs that are graded send NumPy arrays; give x.numpy()",
+        1.5: "float is no array; give np.array(1.5)",
+    }
+    build_runtime(TOY, tmp_path / "runtime")
+    home = at_home(source)
+    # loaded before anybody waits: torch takes seconds
+    with (
+        Sandbox(tmp_path / "runtime", preload=["torch"]) as sandbox,
+        behind_walls(sandbox, source) as walled,
+    ):
+        for x, why in told.items():
+            message = f"rank 0: your code raises ValueError: all_reduce on rank 0: {why}."
+            for subject in (home, walled):
+                got = outcome(subject, 2, [(x,), (x,)])
+                assert got == ("raised", message, "ValueError", 3)

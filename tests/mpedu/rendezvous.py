@@ -1,11 +1,12 @@
 """Ranks as threads whose sends wait until the receive is posted; no message is ever buffered."""
 
 import threading
+import time
 from collections import defaultdict
 
 import torch
 
-from mpedu.comm import Channel, Comm, Request
+from mpedu.comm import Channel, Comm, Done, Request
 
 LIMIT_S = 10.0
 
@@ -48,6 +49,7 @@ class Half(Request):
         with self.meeting.changed:
             if not self.meeting.changed.wait_for(lambda: self.done, LIMIT_S):
                 raise Stuck("a rank waits in vain")
+        return self.x
 
 
 class End(Channel):
@@ -55,10 +57,10 @@ class End(Channel):
         self.comm, self.link = comm, link
 
     def isend(self, x, tag, what):
-        return self.comm.isend(x, self.link.destination, tag, what)
+        return self.comm._isend(x, self.link.destination, tag, what)
 
     def irecv(self, out, tag, what):
-        return self.comm.irecv(self.link.source, out, tag, what)
+        return self.comm._irecv(self.link.source, out, tag, what)
 
 
 class Rendezvous(Comm):
@@ -66,27 +68,27 @@ class Rendezvous(Comm):
         super().__init__()
         self.meeting, self.rank, self.size = meeting, rank, meeting.n_ranks
 
-    def isend(self, x, destination, tag=0, what=""):
+    def _isend(self, x, destination, tag, what):
         return Half(self.meeting, (self.rank, destination, tag), x, True)
 
-    def irecv(self, source, out, tag=0, what=""):
+    def _irecv(self, source, out, tag, what):
         return Half(self.meeting, (source, self.rank, tag), out, False)
 
-    def all_reduce(self, x, op="sum"):
-        self.meeting.parts[self.rank] = x
+    def _start(self, call):
+        self.meeting.parts[self.rank] = call.x
         self.meeting.barrier.wait(LIMIT_S)
-        parts = torch.stack(self.meeting.parts)
+        parts = list(self.meeting.parts)
         self.meeting.barrier.wait(LIMIT_S)
-        return parts.sum(0) if op == "sum" else parts.amax(0)
+        if call.operation == "barrier":
+            return Done(None)
+        assert call.operation == "all_reduce"
+        return Done(torch.stack(parts).sum(0) if call.op == "sum" else torch.stack(parts).amax(0))
 
     def channels(self, links):
         return {link: End(self, link) for link in links if self.rank in link[:2]}
 
-    def barrier(self):
-        self.meeting.barrier.wait(LIMIT_S)
-
-    def broadcast(self, x, root=0):
-        raise NotImplementedError
+    def now_s(self):
+        return time.perf_counter()
 
     def split(self, color):
         raise NotImplementedError

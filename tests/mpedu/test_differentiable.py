@@ -1,3 +1,4 @@
+import threading
 from functools import partial
 
 import numpy as np
@@ -338,9 +339,7 @@ def test_a_checkpointed_collective_is_entered_again_by_all():
 
 def test_a_backward_runs_in_the_thread_of_its_rank_with_one_thread_of_work():
     def program(comm):
-        import threading
-
-        seen = []
+        seen = [not torch._C._is_multithreading_enabled()]  # it matters on GPUs alone
 
         class Watched(torch.autograd.Function):
             @staticmethod
@@ -357,5 +356,10 @@ def test_a_backward_runs_in_the_thread_of_its_rank_with_one_thread_of_work():
         return seen, torch.get_num_threads()
 
     n_threads = torch.get_num_threads()
-    assert simulated(program, 2).results == [([True], 1)] * 2
-    assert torch.get_num_threads() == n_threads
+    torch.set_num_threads(2)
+    try:
+        assert simulated(program, 2).results == [([True, True], 1)] * 2
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(n_threads)
+    assert torch._C._is_multithreading_enabled()

@@ -212,20 +212,20 @@ def test_a_fault_is_told_with_its_ranks_and_operation(program, n_ranks, text):
 
 
 BAD = {
-    "a rank that is not": (lambda c: c.send(row(1), 2), "isend", "no rank 2; there are 0..1"),
-    "the own rank": (lambda c: c.recv(1), "irecv", "it named itself"),
-    "a negative tag": (lambda c: c.send(row(1), 0, tag=-1), "isend", "tag=-1 is no tag"),
-    "a list": (lambda c: c.send([1.0], 0), "isend", "list is no array; give a NumPy array or"),
+    "a rank that is not": (lambda c: c.send(row(1), 2), "send", "no rank 2; there are 0..1"),
+    "the own rank": (lambda c: c.recv(1), "recv", "it named itself"),
+    "a negative tag": (lambda c: c.send(row(1), 0, tag=-1), "send", "tag=-1 is no tag"),
+    "a list": (lambda c: c.send([1.0], 0), "send", "list is no array; give a NumPy array or"),
     "a number": (
         lambda c: c.all_reduce(1.0),
         "all_reduce",
         "float is no array; give np.array(1.0)",
     ),
     "objects": (lambda c: c.all_gather(np.array([None])), "all_gather", "no array of numbers"),
-    "a column": (lambda c: c.send(np.zeros((2, 2))[:, 0], 0), "isend", "not contiguous; give x.co"),
+    "a column": (lambda c: c.send(np.zeros((2, 2))[:, 0], 0), "send", "not contiguous; give x.co"),
     "a tensor that needs a gradient": (
         lambda c: c.send(torch.ones(1, requires_grad=True), 0),
-        "isend",
+        "send",
         "the tensor needs a gradient, and messages carry none; give x.detach()",
     ),
     "an unknown operation": (
