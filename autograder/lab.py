@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import logging
 import os
 import signal
 import sys
@@ -276,6 +277,10 @@ def run_until_unwritten(path: Path, log: IO[str]) -> str:
                 if graded and "not written yet" in error.evalue:
                     return str(cell.id)
                 raise LabError(f"cell {cell.id} of {path.name} failed: {error.evalue}.") from error
+            except KeyboardInterrupt:
+                # The cell that is cut short fails too, later, and asyncio would tell the user.
+                logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+                raise
             except (CellTimeoutError, DeadKernelError) as error:
                 raise LabError(f"cell {cell.id} of {path.name} did not end: {error}") from error
             if graded:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -34,13 +34,48 @@ class NotAsked(ValueError):
         return [f"NotAsked: {self}"]
 
 
-def _exercise(asked: Any) -> Exercise:
-    """The exercise of an id, of a function's name, or of a function; NotAsked for others."""
+def _exercise(asked: Any, caller: Mapping[str, Any]) -> Exercise:
+    """The exercise of an id, a function, its name, or of "E1" where the calling notebook is known.
+
+    NotAsked for others, with the ids of that notebook, or of all.
+    """
     name = asked if isinstance(asked, str) else getattr(asked, "__name__", repr(asked))
     try:
         return find_exercise(name)
     except ValueError as error:
-        raise NotAsked(str(error)) from None
+        unit = _unit_of(caller)
+        if unit is None:
+            raise NotAsked(str(error)) from None
+    exercises = load_unit(unit).exercises
+    titled = [one for one in exercises if one.title.partition(" ")[0] == name]
+    if len(titled) == 1:
+        return titled[0]
+    if titled:
+        raise NotAsked(f"{name} has several checks: {_ids(titled)}; name one of them")
+    raise NotAsked(f"there is no exercise {name!r} in this notebook; known: {_ids(exercises)}")
+
+
+def _ids(exercises: Iterable[Exercise]) -> str:
+    return ", ".join(one.id for one in exercises)
+
+
+def _unit_of(caller: Mapping[str, Any]) -> str | None:
+    """The number of a notebook's unit: by its folder, else by the functions that it has written."""
+    number = Path.cwd().name.partition("-")[0]
+    if number in unit_numbers():
+        return number
+    own = {
+        name
+        for name, value in caller.items()
+        if callable(value) and not str(getattr(value, "__module__", "")).startswith("mpedu")
+    }
+    found = {
+        unit: len(own & {name for one in load_unit(unit).exercises for name in one.names})
+        for unit in unit_numbers()
+    }
+    most = max(found.values())
+    units = [unit for unit, n in found.items() if n == most]
+    return units[0] if most and len(units) == 1 else None
 
 
 def check(exercise_id: str) -> float | None:
@@ -50,8 +85,8 @@ def check(exercise_id: str) -> float | None:
     stdout what it found. Nothing is written to stderr, whatever the student's code prints: stock
     nbgrader gives no points to a graded cell with stderr output.
     """
-    exercise = _exercise(exercise_id)
     caller = sys._getframe(1).f_globals
+    exercise = _exercise(exercise_id, caller)
     with _captured() as printed, withheld(exercise.withholds):
         verdict = judge(exercise, LocalSubject(caller, exercise.names))
     notes = _read_notes()
@@ -120,16 +155,27 @@ def hint(exercise_id: str, step: int | None = None) -> None:
 
     Three steps: the idea, a neighbouring case, a skeleton with blanks. Hints cost nothing.
     """
-    exercise = _exercise(exercise_id)
-    n_hints = len(exercise.hints)
+    id, hints = _hints_of(exercise_id, sys._getframe(1).f_globals)
+    n_hints = len(hints)
     notes = _read_notes()
     seen = notes.setdefault("hints", {})
-    step = min(seen.get(exercise.id, 0) + 1, n_hints) if step is None else step
+    step = min(seen.get(id, 0) + 1, n_hints) if step is None else step
     if step not in range(1, n_hints + 1):
-        raise NotAsked(f"{exercise.id} has hints 1 to {n_hints}; there is no hint {step!r}")
-    seen[exercise.id] = max(step, seen.get(exercise.id, 0))
+        raise NotAsked(f"{id} has hints 1 to {n_hints}; there is no hint {step!r}")
+    seen[id] = max(step, seen.get(id, 0))
     _write_notes(notes)
-    print(f"Hint {step} of {n_hints}.\n{exercise.hints[step - 1]}")
+    print(f"Hint {step} of {n_hints}.\n{hints[step - 1]}")
+
+
+def _hints_of(asked: Any, caller: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
+    """The id and hints of an exercise, or of one without points among a unit's WORKED_HINTS."""
+    name = asked if isinstance(asked, str) else getattr(asked, "__name__", "")
+    for unit in unit_numbers():
+        module = import_module(f"autograder.checks.unit_{unit}")
+        if hints := getattr(module, "WORKED_HINTS", {}).get(name):
+            return name, hints
+    exercise = _exercise(asked, caller)
+    return exercise.id, exercise.hints
 
 
 _REVEAL = object()  # guess(id) without a value shows the result
@@ -166,8 +212,12 @@ def _in_form(asked: Guess, value: float) -> str:
     return asked.form.format(value).replace("%", " %")
 
 
-def sealed_run(which: str | int, unit: str = "03") -> Any:
-    """A run with a planted fault: "A" to "D" of the text, or by number one that the check asks."""
+def sealed_run(which: str | int, unit: str | None = None) -> Any:
+    """A run with a planted fault: "A" to "D" of the text, or by number one that the check asks.
+
+    unit: like "03"; without it that of the calling notebook, and "03" where there is none.
+    """
+    unit = unit or _unit_of(sys._getframe(1).f_globals) or "03"
     runs = import_module(f"autograder.checks.unit_{unit}.sealed_runs")
     try:
         return runs.known_run(which)

@@ -43,7 +43,7 @@ class RanksRun(NamedTuple):
     """What a rank program gave: results by rank, plain data; what was counted; the model clock.
 
     makespan_s: when the last rank has ended. bought: by rank, the (object, method) of each piece of
-    served work, in order.
+    served work, in order. unwaited: what was started and never waited for, a sentence each.
     """
 
     results: list[Any]
@@ -51,6 +51,7 @@ class RanksRun(NamedTuple):
     timeline: Timeline
     makespan_s: float
     bought: list[list[tuple[str, str]]]
+    unwaited: Sequence[str] = ()
 
 
 class Books:
@@ -92,7 +93,10 @@ class Books:
         sent = sorted(exchange.sent, key=lambda one: (one.start_s, one.source, one.destination))
         timeline = Timeline(spans, len(results), tuple(sent))
         makespan_s = max(exchange.clock_s)
-        return RanksRun(results, exchange.meter, timeline, makespan_s, self.bought)
+        unwaited = sorted(
+            f"rank {one.rank} never waits for its {one.what}" for one in exchange.untaken
+        )
+        return RanksRun(results, exchange.meter, timeline, makespan_s, self.bought, unwaited)
 
     def stuck(self) -> StudentError:
         """Why no rank can go on: who waits for whom, and in which operation."""

@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpedu.launch import run_ranks
+from mpedu.launch import RankError, run_ranks
 
 N_MESSAGES = (1_000, 10_000, 50_000)
-MOST_US, MOST_MS = 25.0, 5.0
+MOST_US, MOST_MS, MOST_FAULT_MS = 25.0, 5.0, 100.0
 N_ROUND_TRIPS = 10_000
 
 
@@ -37,6 +37,30 @@ def ping_pong(comm, n_messages):
 def all_reduce(comm):
     """The sum of one array of 8 KB."""
     return comm.all_reduce(np.ones(1000))
+
+
+FAULTS = {
+    "all receive first": lambda comm: comm.recv((comm.rank + 1) % comm.size),
+    "all send first": lambda comm: comm.send(np.ones(1), (comm.rank + 1) % comm.size),
+    "one ends early": lambda comm: comm.recv(0) if comm.rank == 1 else None,
+    "one leaves out a collective": lambda comm: comm.rank or comm.barrier(),
+    "two collectives": lambda comm: comm.all_reduce(np.ones(1)) if comm.rank else comm.barrier(),
+    "two shapes": lambda comm: comm.all_reduce(np.ones(1 + comm.rank)),
+    "a message left over": lambda comm: comm.rank or comm.isend(np.ones(1), 1),
+    "a receive left over": lambda comm: comm.rank or comm.irecv(1),
+    "an error": lambda comm: comm.all_gather(np.ones(1 // comm.rank)),
+    "no such rank": lambda comm: comm.send(np.ones(1), comm.size),
+}
+
+
+def fault_s(program: Callable[..., object]) -> float:
+    """Seconds until a wrong program on 4 ranks is told."""
+    start_s = time.perf_counter()
+    try:
+        run_ranks(program, 4, machine="simulated")
+    except RankError:
+        return time.perf_counter() - start_s
+    raise SystemExit("a wrong program ran to its end")
 
 
 def timed_s(work: Callable[[], object]) -> float:
@@ -108,9 +132,16 @@ def main() -> None:
         print(f"  a message of {n:7,d}             {us:8.1f} us   {us / bare_s / 1e6:5.1f}x")
     print(f"  50,000 against 10,000, each one  {each_us[2] / each_us[1]:8.2f}x")
     print(f"  all-reduce of 4 ranks, all of it {reduced_s * 1e3:8.2f} ms")
+    faults_ms = {
+        name: min(fault_s(program) for _ in range(args.turns)) * 1e3
+        for name, program in FAULTS.items()
+    }
+    slowest = max(faults_ms, key=faults_ms.__getitem__)
+    print(f"  {len(FAULTS)} faults told, the slowest      {faults_ms[slowest]:8.2f} ms   {slowest}")
     for name, value, most, unit in (
         ("message", each_us[1], MOST_US, "us"),
         ("all-reduce", reduced_s * 1e3, MOST_MS, "ms"),
+        ("fault", faults_ms[slowest], MOST_FAULT_MS, "ms"),
     ):
         held = "held" if value <= most else "missed"
         print(f"goal {held}: {name} {value:.1f} {unit}, at most {most:g} {unit}")

@@ -5,6 +5,7 @@ upwards: so every run of the same programs takes the same course.
 """
 
 import ctypes
+import math
 import os
 import sys
 import threading
@@ -18,8 +19,10 @@ from mpedu.arrays import Array
 from mpedu.exchange import Exchange, Pending
 from mpedu.rank_lines import RankLines, rank_lines
 from mpedu.rank_state import RankStates, rank_context
+from mpedu.ranks.interrupts import Interrupts
 
 END_S = 5.0  # for a rank that is told to end
+LOOK_S = 0.1  # an interrupt that comes just before a wait is seen after it
 Program = Callable[[], Any]
 
 
@@ -43,6 +46,7 @@ class Baton:
         self._is_over = False
         self._over = threading.Event()
         self._can_go = set(range(n_ranks))
+        self._at_work: set[int] = set()  # ranks that are in their programs
         self._turns = [threading.Lock() for _ in range(n_ranks)]
         self._states: RankStates
         self._threads: list[threading.Thread] = []
@@ -55,7 +59,11 @@ class Baton:
 
         Whatever interrupts this one, no thread is left but of `unended` ranks.
         """
-        with RankStates(len(programs)) as self._states, rank_lines() as lines:
+        with (
+            Interrupts() as interrupts,
+            RankStates(len(programs)) as self._states,
+            rank_lines() as lines,
+        ):
             self._threads = threads = [
                 threading.Thread(target=self._live, args=(rank, program, lines), daemon=True)
                 for rank, program in enumerate(programs)
@@ -64,14 +72,21 @@ class Baton:
                 for thread in threads:
                     thread.start()
                 self._turns[0].release()
-                ended = self._over.wait(timeout_s)
-                self._at = [] if ended else _frames_of(threads[self.running])
-                return ended
+                with interrupts.allowed():
+                    return self._has_ended(math.inf if timeout_s is None else timeout_s)
             finally:
+                self._at = _frames_of(threads[self.running])
                 self._end_all(threads)
 
+    def _has_ended(self, timeout_s: float) -> bool:
+        end_s = time.monotonic() + timeout_s
+        while not self._over.wait(max(0.0, min(LOOK_S, end_s - time.monotonic()))):
+            if time.monotonic() >= end_s:
+                return False
+        return True
+
     def frames(self) -> list[tuple[str, int, str]]:
-        """Where the running rank was when the time was over: (file, line, function)s."""
+        """Where the running rank was when the run ended: (file, line, function)s."""
         return self._at
 
     def unended(self) -> list[int]:
@@ -105,14 +120,21 @@ class Baton:
         self._turns[rank].acquire()
         lines.begin(rank)
         _stay_on_one_core()
+        with suppress(_Over):  # told to end as the program came to its end
+            self._work(rank, program)
+        self._at_work.discard(rank)
+
+    def _work(self, rank: int, program: Program) -> None:
         try:
             if not self._is_over:
+                self._at_work.add(rank)
                 with rank_context():
                     self.results[rank] = program()
         except BaseException as error:  # also what a student raises to end the process
             if not self._is_over:
                 self.failed = rank, error
                 self._end()
+        self._at_work.discard(rank)
         if not self._is_over:
             self.exchange.finish(rank)
             self._can_go.discard(rank)
@@ -144,12 +166,14 @@ class Baton:
         self._is_over = True
         end_s = time.monotonic() + END_S
         for rank, thread in enumerate(threads):
-            while thread.is_alive() and time.monotonic() < end_s:
+            while thread.is_alive():
                 if self._turns[rank].locked():
                     self._turns[rank].release()
                 thread.join(0.005)
-                if thread.is_alive() and rank == self.running:
+                if rank in self._at_work:
                     _raise_in(thread, _Over)
+                if time.monotonic() > end_s:
+                    break
 
 
 def _stay_on_one_core() -> None:

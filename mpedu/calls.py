@@ -48,8 +48,8 @@ class Checks:
 
     def _check_rank(self, name: str, rank: int) -> None:
         if not _is_int(rank, self.size):
-            known = f"0..{self.size - 1}" if self.size > 1 else "0 alone"
-            raise self._wrong(name, f"no rank {rank!r}; there are {known}")
+            known = f"there are 0..{self.size - 1}" if self.size > 1 else "rank 0 is alone"
+            raise self._wrong(name, f"no rank {rank!r}; {known}")
 
     def _check_peer(self, name: str, rank: int) -> None:
         if type(rank) is not int or not 0 <= rank < self.size:

@@ -59,7 +59,7 @@ class Messages:
             sent = self._isend(copy, destination, tag, name)
             # gloo forgets a message whose work nobody holds, and tells only who waits
             self._keeper.submit(sent.wait, LONG)
-        request = _Send(self, work, name, destination, x)
+        request = _Send(self, work, name, destination)
         self._open.add(request)
         return request
 
@@ -95,9 +95,8 @@ class Messages:
 
 
 class _Send(Request):
-    def __init__(self, post: Messages, work: dist.Work, name: str, peer: int, x: Array) -> None:
+    def __init__(self, post: Messages, work: dist.Work, name: str, peer: int) -> None:
         self._post, self._work, self._name, self._peer = post, work, name, peer
-        self._x = x
         self._is_over = False
 
     def wait(self) -> Array:
@@ -106,7 +105,6 @@ class _Send(Request):
             self._is_over = True  # gloo must not be waited for twice
             self._post.forget(self)
             self._post.waits.wait(self._work, self._name, (self._post.members[self._peer],))
-        return self._x
 
 
 class _Receive(Request):
@@ -138,6 +136,7 @@ class _Receive(Request):
         self._wait()
         self._work = None
         kind, spec, n_bytes, room = _read(self._head)
+        self._head = room
         source, tag = self._line
         members, rank = self._post.members, self._post.seat.rank
         if self._out is None:

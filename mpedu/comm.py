@@ -44,6 +44,9 @@ class Request(ABC):
     def wait(self) -> Array:
         """Returns when the array may be used again (sent), or with what was received."""
 
+    def __repr__(self) -> str:
+        return "<a request; call wait() on it>"
+
 
 class Channel(ABC):
     """This rank's end of a `Link`: messages arrive in the order they were sent."""

@@ -179,12 +179,13 @@ class ProcessComm(Comm):
             return self._take_off(begun[0]), any_gradient
 
     def _take_off(self, call: Call) -> Flight:
-        return take_off(self._seat, call, self._world.host_for(call.x))
+        world = self._world
+        return take_off(self._seat, call, world.host if world.is_staged(call.x) else None)
 
     def _count(self, x: Array, number: int) -> None:
         own, size = self._world.rank, self._world.node_size
         self.meter.call(own, "send")
-        self.meter.message(own, "send", kind_of(x).n_bytes(x), own // size != number // size)
+        self.meter.message(own, "send", x.nbytes, own // size != number // size)
 
 
 class _LinkEnd(Channel):

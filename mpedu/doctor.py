@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 def check_up() -> None:
     """In a notebook: what `./course doctor` prints."""
+    print("looking at this machine, some seconds ...", flush=True)
     run(argparse.Namespace(json=False))
 
 

@@ -88,6 +88,7 @@ class Exchange:
     link, between: the wires inside a node and between nodes. node_size: ranks of a node, None where
     all are on one; ValueError where the ranks do not fill their nodes. clock_s: each rank's compute
     clock. freed: ranks whose wait has ended, in that order, for whoever runs them to take out.
+    untaken: messages that a rank has started to send or receive and not waited for.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Exchange:
         self.sent: list[Sent] = []
         self.freed: deque[int] = deque()
         self.waits: dict[int, Pending] = {}
+        self.untaken: set[Pending] = set()
         self.finished: set[int] = set()
         self._communication_s = [0.0] * n_ranks
         self._rounds: dict[tuple[int, int], _Round] = {}
@@ -118,6 +120,7 @@ class Exchange:
         peer = group.members[destination]
         pending = Pending(rank, f"send to rank {peer}{words(what, tag)}", peer)
         self.meter.call(rank, "send")
+        self.untaken.add(pending)
         key = Key(group.number, rank, peer, tag)
         self._mail.post(key, x, pending, self.clock_s[rank], 0)
         self._run()
@@ -130,6 +133,7 @@ class Exchange:
         peer = group.members[source]
         pending = Pending(rank, f"recv from rank {peer}{words(what, tag)}", peer)
         self.meter.call(rank, "recv")
+        self.untaken.add(pending)
         self._mail.want(Key(group.number, peer, rank, tag), spec, pending)
         self._run()
         return pending
@@ -180,6 +184,7 @@ class Exchange:
 
     def take(self, rank: int, pending: Pending) -> Array:
         """What a call gives, once it is done; moves the compute clock. Raises its Mismatch."""
+        self.untaken.discard(pending)
         if pending.error is not None:
             raise pending.error
         self.clock_s[rank] = max(self.clock_s[rank], pending.ready_s)

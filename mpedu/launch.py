@@ -42,8 +42,8 @@ def run_ranks(
         run_ranks(program, 4, 10).results  # [60, 60, 60, 60]
 
     machine: "processes", fresh ones of this computer; "simulated", all ranks in this process on the
-    model clock; or a `Simulated(...)` that says what is simulated, of which wait_s, use_gpus and
-    check_messages do not speak.
+    model clock; or a `Simulated(...)` that says what is simulated. Simulated ranks take no notice
+    of wait_s, use_gpus and check_messages: nothing there is slow, and everything is checked.
     Program and arguments travel by value: cell functions, closures and modules will do. With a GPU
     for every rank each gets its own (`comm.device`), fewer are shared; without, ranks compute on
     the CPU, with one thread each. What a rank prints appears here behind "[rank i] ". Environment

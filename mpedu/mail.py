@@ -194,6 +194,8 @@ def _check(wire: Wire) -> None:
 
 def words(what: str, tag: int) -> str:
     """What a report says of a message, in brackets: the user's words and the user's tag."""
+    if not tag and not what:  # as nearly always
+        return ""
     words = [what] if what else []
     if 0 < tag < USER_TAGS:
         words.append(f"tag {tag}")

@@ -22,7 +22,7 @@ from mpedu.faults import require_at_least
 from mpedu.published import load_hardware
 from mpedu.ranks.deadlock import deadlock
 from mpedu.ranks.errors import failure_text, frame_lines
-from mpedu.ranks.outcome import Failed, RankError, Run
+from mpedu.ranks.outcome import Failed, Interrupted, RankError, Run
 from mpedu.ranks.travel import pickled_program, unpickled_program
 from mpedu.simulate import Timeline
 
@@ -93,7 +93,11 @@ def run_simulated(
         return own_program(comm, *own_arguments)
 
     programs = [partial(live, rank) for rank in range(n_ranks)]
-    ended = baton.run(programs, timeout_s)
+    try:
+        ended = baton.run(programs, timeout_s)
+    except KeyboardInterrupt:
+        head = f"{n_ranks} ranks, none left running"
+        raise Interrupted("\n".join([head, *_states(baton)])) from None
     error = _error(baton, ended, timeout_s)
     if error is not None:
         raise error
@@ -113,7 +117,7 @@ def _error(baton: Baton, ended: bool, timeout_s: float | None) -> RankError | No
     exchange = baton.exchange
     waiting, failed, cause = exchange.waiting(), [], None
     if not ended:
-        lines = _late(baton, timeout_s)
+        lines = [f"not done after {timeout_s:g} s (timeout_s):", *_states(baton)]
     elif baton.failed is not None:
         failed, cause, waiting = [_failed(*baton.failed)], baton.failed[1], []
         lines = [failure_text(failed, [])]
@@ -148,12 +152,11 @@ def _failed(rank: int, error: BaseException) -> Failed:
     return Failed(rank, name, text, frames, False, time.monotonic())
 
 
-def _late(baton: Baton, timeout_s: float | None) -> list[str]:
-    """Who was doing what when the time was over."""
-    lines = [f"not done after {timeout_s:g} s (timeout_s):"]
+def _states(baton: Baton) -> list[str]:
+    """Who was doing what when the run was stopped, a line each."""
     frames = [frame for frame in baton.frames() if frame[0] not in _MACHINERY]
     at = "".join(f", at {line}" for line in frame_lines(frames)[-1:])
-    lines.append(f"  rank {baton.running} is running{at}")
+    lines = [f"  rank {baton.running} is running{at}"]
     lines += [f"  rank {w.rank} waits in {w.text}" for w in baton.exchange.waiting()]
     return lines
 
@@ -212,7 +215,7 @@ class SimulatedComm(Comm):
     def _compute(self, seconds: float | None, flops: float | None) -> None:
         if seconds is None:
             speed = self._machine.flops_per_s
-            if speed is None or flops is None:
+            if speed is None or not speed > 0 or flops is None:
                 raise self._wrong(
                     "compute",
                     'flops need a device; give machine=Simulated.of("a100-80gb"), or seconds',

@@ -37,6 +37,8 @@ TURN_S = 0.1  # those that did not wait longest speak after the first
 LAST_S = 1.0  # what a cause may take to be noticed before its consequences end too
 MARGIN_S = 30.0  # torch's own limit is longer than ours, so that ours tells what happened
 ALWAYS = timedelta(days=7)
+START_S = 120.0  # limit for the start of all ranks: each of them loads torch
+STARTING = "start, until every rank has come"
 FINISHED = "the end of the other ranks"
 
 
@@ -78,6 +80,7 @@ def from_environment(
         comm, end_group = _joined(place, board, wait_s, use_gpus, check_messages, on_report)
         yield comm
     except BaseException as error:
+        _board_file(place).unlink(missing_ok=True)  # where not all have come
         _end_with(place.rank, error, watch)
     _end_together(comm, end_group, watch)
     watch.is_over.set()
@@ -99,8 +102,8 @@ def _joined(
         # gloo would look up the host's name, which takes seconds on some machines.
         loopback = "lo0" if sys.platform == "darwin" else "lo"
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
-    limit_s = wait_s + MARGIN_S
-    board.wait_in(place.rank, "start, until every rank has come", range(place.n_ranks))
+    limit_s = max(wait_s, START_S) + MARGIN_S
+    board.wait_in(place.rank, STARTING, range(place.n_ranks))
     initialise(place.rank, place.n_ranks, None, device != "cpu" and not is_staged, limit_s)
     host = HostBuffers(pinned=True) if is_staged else None
     world = World(board, device, limit_s, host, place.n_local, check_messages)
@@ -164,15 +167,18 @@ class _Watch:
         """Looks until the rank is over."""
         while not self.is_over.wait(LOOK_S):
             waiting = [w for w in self.board.waiting() if w.text != FINISHED]
-            late = [w.rank for w in waiting if w.for_s > self._wait_s]
+            late = {w.rank: self._limit_s(w) for w in waiting if w.for_s > self._limit_s(w)}
             if self._rank in late:
-                self._give_up(waiting, is_first=self._rank == late[0])
+                self._give_up(waiting, late[self._rank], is_first=self._rank == min(late))
 
-    def _give_up(self, waiting: list[Waiting], is_first: bool) -> None:
+    def _limit_s(self, waiting: Waiting) -> float:
+        return START_S if waiting.text == STARTING else self._wait_s
+
+    def _give_up(self, waiting: list[Waiting], limit_s: float, is_first: bool) -> None:
         self.has_spoken = True
         finished = [w.rank for w in self.board.waiting() if w.text == FINISHED]
         circle = deadlock(waiting, finished)
-        why = f"rank {self._rank} has waited for more than {self._wait_s:g} s"
+        why = f"rank {self._rank} has waited for more than {limit_s:g} s"
         lines = [f"deadlock: {circle} ({why}):" if circle else f"{why}:"] if is_first else []
         if not is_first:
             time.sleep(TURN_S)

@@ -14,7 +14,7 @@ from mpedu.flights import Flight
 from mpedu.ranks.board import Board
 from mpedu.ranks.unfinished import Ledger
 from mpedu.staging import HostBuffers
-from mpedu.started import Flying, Started, Waits, told_of_loss
+from mpedu.started import Flying, Started, Waits, tell_of_loss, told_of_loss
 from mpedu.tensors import bytes_of
 
 
@@ -60,11 +60,9 @@ class World:
         self.waits.board.go_on(self.rank)
         return group
 
-    def host_for(self, x: Array) -> HostBuffers | None:
-        """The buffers, for a tensor that needs them."""
-        if self.host is None or (isinstance(x, torch.Tensor) and x.is_cpu and self.device != "cpu"):
-            return None
-        return self.host if isinstance(x, torch.Tensor) else None
+    def is_staged(self, x: Array) -> bool:
+        """Whether it travels through the buffers, where there are some."""
+        return isinstance(x, torch.Tensor) and not (x.is_cpu and self.device != "cpu")
 
 
 class End:
@@ -78,25 +76,32 @@ class End:
 
     def send(self, x: Array, tag: int, name: str) -> Request:
         """Starts to send."""
-        host = self._world.host_for(x)
-        with told_of_loss(name):
-            if host is None:
-                work = self._isend(x if isinstance(x, torch.Tensor) else bytes_of(x), tag=tag)
-                return Started(self._world.waits, work, name, self.number, x)
+        host = self._world.host
+        if host is not None and self._world.is_staged(x):
             flight = Flight(host=host)
-            flight.add(self._isend(flight.outgoing(x), tag=tag))
-        flight.result = lambda: x
-        return Flying(self._world.waits, flight, name, (self.number,))
+            with told_of_loss(name):
+                flight.add(self._isend(flight.outgoing(x), tag=tag))
+            return Flying(self._world.waits, flight, name, (self.number,))
+        try:
+            work = self._isend(x if isinstance(x, torch.Tensor) else bytes_of(x), tag=tag)
+        except RuntimeError as error:
+            tell_of_loss(name, error)
+            raise
+        return Started(self._world.waits, work, name, self.number)
 
     def receive(self, out: Array, tag: int, name: str) -> Request:
         """Starts to receive."""
-        host = self._world.host_for(out)
-        with told_of_loss(name):
-            if host is None:
-                wire = out if isinstance(out, torch.Tensor) else bytes_of(out)
-                work = self._irecv(wire, tag=tag)
-                return Started(self._world.waits, work, name, self.number, out)
+        host = self._world.host
+        if host is not None and self._world.is_staged(out):
             flight = Flight(host=host)
-            flight.add(self._irecv(flight.incoming(out), tag=tag))
-        flight.result = lambda: out
-        return Flying(self._world.waits, flight, name, (self.number,))
+            with told_of_loss(name):
+                flight.add(self._irecv(flight.incoming(out), tag=tag))
+            flight.result = lambda: out
+            return Flying(self._world.waits, flight, name, (self.number,))
+        try:
+            wire = out if isinstance(out, torch.Tensor) else bytes_of(out)
+            work = self._irecv(wire, tag=tag)
+        except RuntimeError as error:
+            tell_of_loss(name, error)
+            raise
+        return Started(self._world.waits, work, name, self.number, out)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpedu.plot.lane_layout import lanes_of
+from mpedu.plot.lane_layout import Lanes, lanes_of
 from mpedu.plot.lane_text import lanes_text
 from mpedu.plot.lanes import fill_lanes
 from mpedu.plot.layout import counted
@@ -78,7 +78,7 @@ def draw_deadlock(
     shown, note = _shown(waits)
     if not shown:
         return Picture(b"", title, text)
-    lanes = lanes_of(timeline) if timeline and (timeline.spans or timeline.messages) else None
+    lanes = _lanes_until_stuck(timeline, waiting)
     height_in = next(h for most, h in HEIGHTS_IN if len(shown) <= most)
     height_in = max(height_in, lanes.height_in + SPARE_IN if lanes else 0.0)
     figure, panels = new_figure(title, height_in - SPARE_IN, 2 if lanes else 1, 1, bool(note))
@@ -92,6 +92,16 @@ def draw_deadlock(
     if note:
         footnote_under(figure, note)
     return finish(figure, alt, text)
+
+
+def _lanes_until_stuck(timeline: Timeline | None, waiting: Sequence[Waiting]) -> Lanes | None:
+    """What ran before; who waits still does at the end of it. None where nothing is known."""
+    if not timeline or not (timeline.spans or timeline.messages):
+        return None
+    lanes = lanes_of(timeline)
+    waits = {w.rank for w in waiting}
+    ends_s = [lanes.makespan_s if r in waits else end_s for r, end_s in enumerate(lanes.ends_s)]
+    return lanes._replace(ends_s=ends_s)
 
 
 def waits_of(waiting: Sequence[Waiting], words: str = "") -> Waits:

@@ -59,6 +59,12 @@ class Lanes(NamedTuple):
         """The unit of time that suits the whole: its seconds, and its name."""
         return next((unit for unit in UNITS if self.makespan_s >= unit[0]), UNITS[-1])
 
+    @property
+    def one_size(self) -> int | None:
+        """The bytes of each of several messages; None where they are of several sizes."""
+        sizes = {m.n_bytes for m in self.messages}
+        return sizes.pop() if len(sizes) == 1 and len(self.messages) > 1 else None
+
     def time(self, value_s: float) -> str:
         """A time in that unit, four digits: "33 us"."""
         factor, name = self.unit

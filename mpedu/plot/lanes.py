@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 HALF = 0.3  # of a lane's height, in rows
 MOST_LABELLED = 24
 LABEL_PT, GAP_PT = 8.0, 3.0
+LEAST_PT = 1.0  # width of a box that can be seen
 SKY, PURPLE, VERMILION = "#56B4E9", "#CC79A7", "#D55E00"
 KINDS = {
     "compute": Look("compute", BLUE, "#00456C", "white"),
@@ -47,7 +48,9 @@ def draw_lanes(timeline: Timeline, title: str = "", n_columns: int = 72) -> Pict
 
     Of each message an arrow leads from its sender as it starts to its receiver as it arrives, and
     from there a dotted line until it is taken. Few messages are labelled with their sizes and
-    tags; of very many only some have an arrow, which a line says. ValueError for an empty timeline.
+    tags, or below with the size that all have; of very many only some have an arrow, which a line
+    says. Grey is a rank that waits or is idle, white one that has finished. ValueError for an empty
+    timeline.
     """
     lanes = lanes_of(timeline)
     title = title or heading(lanes)
@@ -70,19 +73,23 @@ def fill_lanes(axes: "Axes", lanes: Lanes) -> None:
     """Draws the lanes on axes that are `height_in` high, or higher."""
     factor, unit = lanes.unit
     axes.set(xlim=(0, lanes.makespan_s / factor or 1), ylim=(lanes.n_lanes - 0.5, -0.5))
-    axes.set_xlabel(f"time ({unit})", loc="left")
+    every = f"; each message {size_text(lanes.one_size)}" if lanes.one_size is not None else ""
+    axes.set_xlabel(f"time ({unit}){every}", loc="left")
     axes.set_yticks(range(lanes.n_lanes), [f"rank {rank}" for rank in range(lanes.n_lanes)])
     axes.tick_params(axis="y", length=0, labelsize=10)
-    idle: dict[str, Any] = {"fc": IDLE, "ec": LOOKS["idle"].edge, "lw": 0.5, "label": "idle"}
+    idle: dict[str, Any] = {"fc": IDLE, "ec": LOOKS["idle"].edge, "label": "waits or idle"}
     for rank, end_s in enumerate(lanes.ends_s):
-        strip = axes.broken_barh([(0, end_s / factor)], (rank - HALF, 2 * HALF), **idle)
+        strip = axes.broken_barh([(0, end_s / factor)], (rank - HALF, 2 * HALF), lw=0.5, **idle)
     looks = looks_of(lanes)
-    groups = [_fill_kind(axes, lanes, kind, look) for kind, look in looks.items()]
     points = _points(axes)
+    groups = {kind: _fill_kind(axes, lanes, kind, look) for kind, look in looks.items()}
+    least_s = factor * LEAST_PT / points[0]
+    seen = {box.kind for box in lanes.boxes if box.end_s - box.start_s >= least_s}
     for box in lanes.boxes:
         _name_box(axes, lanes, box, looks[box.kind], points)
     _draw_messages(axes, lanes, points)
-    _legend(axes, [*groups, strip])
+    handles = [bars for kind, bars in groups.items() if kind in seen]
+    _legend(axes, [*handles, strip] if any(lanes.ends_s) else handles)
 
 
 def looks_of(lanes: Lanes) -> dict[str, Look]:
@@ -167,9 +174,10 @@ def _ends(lanes: Lanes, sent: Sent) -> Line:
 def _label(
     axes: "Axes", lanes: Lanes, sent: Sent, points: tuple[float, float], placed: list[Place]
 ) -> None:
-    """Writes a message's size and tag between two lanes, if need be the size alone."""
-    size = size_text(sent.n_bytes)
-    for word in [f"{size}, tag {sent.tag}", size] if sent.tag > 0 else [size]:
+    """Writes a message's size and tag between two lanes, if need be the first of them alone."""
+    size = [size_text(sent.n_bytes)] if lanes.one_size is None else []
+    words = [*size, *[f"tag {sent.tag}"] * (sent.tag > 0)]
+    for word in dict.fromkeys([", ".join(words), *words[:1]]) if words else ():
         for place in _places(lanes, sent, word, points):
             inside = place[1] >= 0 and place[2] <= axes.get_xlim()[1] * points[0]
             others = [_ends(lanes, other) for other in lanes.arrows if other is not sent]

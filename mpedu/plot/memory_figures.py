@@ -147,7 +147,10 @@ def _cuts(cuts: Mapping[str, Sequence[int]], costs: Sequence[float]) -> Picture:
         axes.set_ylim(0, 1.15 * max(worst.values()))
     least = _lightest(costs, len(cuts["your cut"]))
     verdict = "no cut is lighter" if worst["your cut"] <= least else f"{least:g} is possible"
-    note = "; ".join(f"{name}: heaviest stage {most:g}" for name, most in worst.items())
+    note = "; ".join(
+        f"{name}: heaviest is stage {sums[name].index(most)} with {most:g}"
+        for name, most in worst.items()
+    )
     note += f", {verdict}"
     footnote_under(figure, note)
     text = f"{title}\n{table(('cut', 'stage', 'layers', 'cost'), rows)}\n{note}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mpedu.plot.pictures import Axes
 
 N_SHOWN = 8  # markers on a curve, rows of its table
+N_WHOLE = 12  # steps that a table leaves none of out
 ENTROPY = "unigram entropy of the corpus"
 SHARE = "samples / all samples"
 REPORT_HEIGHT_IN = 1.8
@@ -56,8 +57,8 @@ def overlay(predicted: Timeline, measured: Timeline, title: str = "") -> Picture
     figure, panels = new_figure(title, wide.height_in, n_rows=2, footnote=True, over_axes=True)
     ends = [seconds(layout.extent[1]) for layout in layouts]
     heads = [
-        f"predicted: {ends[0]}; 1 s of its clock drawn as {seconds(scale)}, so that busy times "
-        "are equal",
+        f"predicted: {ends[0]}, stretched to the measured work: 1 s of the model clock is "
+        f"{seconds(scale)} here",
         f"measured: {ends[1]}",
     ]
     numbered = [_draw_panel(*panel, wide) for panel in zip(panels, layouts, heads, strict=True)]
@@ -202,7 +203,8 @@ def _draw_panel(axes: "Axes", layout: Layout, head: str, wide: Layout) -> bool:
 
 
 def _loss_table(losses: Mapping[str, Sequence[float]], n_steps: int) -> str:
-    steps = sorted({1, *(-(-i * n_steps // N_SHOWN) for i in range(1, N_SHOWN + 1))})
+    n_rows = n_steps if n_steps <= N_WHOLE else N_SHOWN
+    steps = sorted({1, *(-(-i * n_steps // n_rows) for i in range(1, n_rows + 1))})
     rows = [
         [step, *(f"{v[step - 1]:.4g}" if step <= len(v) else "" for v in losses.values())]
         for step in steps

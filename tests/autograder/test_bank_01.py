@@ -10,7 +10,15 @@ from autograder.local import LocalSubject
 
 UNIT = load_unit("01")
 EXERCISES = [exercise.id for exercise in UNIT.exercises]
-CAUSES = causes_of("01", "ring_mistakes", "traffic", "cost_mistakes", "trees", "cause_mistakes")
+CAUSES = causes_of(
+    "01",
+    "ring_mistakes",
+    "reduce_mistakes",
+    "traffic",
+    "cost_mistakes",
+    "trees",
+    "cause_mistakes",
+)
 LEAST_MISTAKES = {
     "ring_all_gather": 9,
     "ring_reduce_scatter": 10,

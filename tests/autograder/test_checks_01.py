@@ -16,10 +16,13 @@ from autograder.checks.unit_01.rings import drawn, link_of
 from autograder.diagnosis import Case, StudentError
 from autograder.exercise import Draw, find_exercise, find_guess, load_unit
 from autograder.local import LocalSubject
-from autograder.notebook import NotAsked, sealed_run
+from autograder.notebook import CheckFailed, NotAsked, sealed_run
 from autograder.programs import RanksRun
+from autograder.worker.plain import NotPlain
+from autograder.worker.protocol import decode, encode
 from mpedu.cost import collective_bytes, collective_s
 from mpedu.exchange import Wire
+from mpedu.launch import run_ranks
 from mpedu.meter import Meter
 from mpedu.runs import SUM_CAUSES, SumRun
 from mpedu.simulate import Timeline
@@ -28,7 +31,15 @@ from mpedu.simulated import Simulated, run_simulated
 UNIT = load_unit("01")
 EXERCISES = pytest.mark.parametrize("exercise", UNIT.exercises, ids=lambda one: one.id)
 ANSWERS = pytest.mark.parametrize("answer", WRONG, ids=lambda answer: answer.id)
-CAUSES = causes_of("01", "ring_mistakes", "traffic", "cost_mistakes", "trees", "cause_mistakes")
+CAUSES = causes_of(
+    "01",
+    "ring_mistakes",
+    "reduce_mistakes",
+    "traffic",
+    "cost_mistakes",
+    "trees",
+    "cause_mistakes",
+)
 PROGRAMS = ("ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "tree_broadcast")
 # What the formulas of a general sentence may hold; any other digit could be one of a case.
 FORMULAS = re.compile(r"2?\(p-1\)(?:/p)? ?n?|p-1|n mod p")
@@ -363,3 +374,69 @@ def test_hints_are_an_idea_a_neighbouring_case_and_a_skeleton(exercise):
     assert skeleton.startswith("Skeleton") and "..." in skeleton
     for name in exercise.names:
         assert f"def {name}" not in skeleton
+
+
+# In a notebook, and on real ranks.
+
+
+def test_an_extra_fails_in_a_notebook_though_it_has_no_points(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = names_of(
+        "from autograder.notebook import check\n\ndef tree_broadcast(comm, x):\n    return x\n"
+    )
+    with pytest.raises(CheckFailed, match="tree_broadcast on 4 ranks: rank 1 returns"):
+        exec("check('tree_broadcast')", names)
+    exec(RIGHT[0].source, names)
+    exec("outcome = check('tree_broadcast')", names)
+    assert names["outcome"] is None
+
+
+@pytest.mark.parametrize("n_ranks", [2, 4])
+@pytest.mark.parametrize("answer", RIGHT[:2], ids=lambda answer: answer.id)
+def test_the_solutions_give_the_same_on_processes_as_on_the_simulated_machine(answer, n_ranks):
+    names = names_of(answer.source)
+
+    def program(comm):
+        x = np.arange(11) + 100 * comm.rank
+        return [
+            names["ring_all_gather"](comm, x[: comm.rank]).tolist(),
+            names["ring_reduce_scatter"](comm, x).tolist(),
+            names["ring_all_reduce"](comm, x).tolist(),
+            names["tree_broadcast"](comm, x).tolist(),
+            comm.all_reduce(x).tolist(),
+        ]
+
+    simulated, real = (
+        run_ranks(program, n_ranks, machine=machine).results
+        for machine in ("simulated", "processes")
+    )
+    assert simulated == real
+    assert all(result[2] == result[4] for result in real)
+
+
+def test_a_run_passes_the_wire_and_a_field_of_another_kind_does_not():
+    run = sealed_run("A", "01")
+    assert decode(encode(run)) == run
+    for wrong in (
+        run._replace(given=[1, 2]),
+        run._replace(got=[["a"]]),
+        run._replace(sent_bytes=[1, 2]),
+        run._replace(time_s="long"),
+    ):
+        with pytest.raises(NotPlain, match=r"answer\.\w+ "):
+            encode(wrong)
+
+
+def test_a_run_prints_every_piece_of_evidence():
+    run = SumRun([[1, 2], [3, 4]], [[4.0, 6.0], [4.0, 6.5]], (16, 8), 5.0, 2.0, 8.0)
+    lines = [line.split() for line in str(run).splitlines() if line]
+    assert lines == [
+        "2 ranks, 2 elements of 8 bytes; latency 2 s, 8 bytes/s".split(),
+        ["rank", "0", "gives", "1", "2"],
+        ["rank", "1", "gives", "3", "4"],
+        ["rank", "0", "gets", "4", "6"],
+        ["rank", "1", "gets", "4", "6.5"],
+        ["rank", "0", "sends", "16", "bytes"],
+        ["rank", "1", "sends", "8", "bytes"],
+        ["time", "5", "s"],
+    ]

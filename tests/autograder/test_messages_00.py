@@ -45,7 +45,7 @@ def test_times_in_a_message_are_those_of_its_run(answer_id, exercise_id):
     (message,) = [m for m in runs.judged(exercise).messages if "takes" in m]
     name, n_ranks, arguments, machine, run = runs.calls[0]
     one_s = arguments[0][0].nbytes / machine.link.bytes_per_s + machine.link.latency_s
-    due_s = n_ranks * one_s if name == "ring_pass" else 2 * one_s
+    due_s = n_ranks * one_s if name == "ring_pass" else one_s
     told = {float(s) for s in re.findall(r"([\d.]+) s\b", message)}
     assert told == {one_s, due_s, run.makespan_s}
     assert message.startswith(f"{name} on {n_ranks} ranks: ")
@@ -93,3 +93,21 @@ def test_a_message_on_blame_names_a_case_and_its_truth(answer):
 
 def test_a_request_that_was_returned_is_told_of_wait():
     assert "`wait()`" in message_of("request_returned", "fix_deadlock")
+
+
+def test_a_list_of_arrays_and_an_array_for_int_are_told_of_item():
+    for answer_id in ("arrays_in_the_list", "int_of_an_array_of_one"):
+        assert "`.item()`" in message_of(answer_id, "hello")
+
+
+@pytest.mark.parametrize("answer_id", ["everyone_who_waits", "victims_too"])
+def test_of_ranks_that_only_wait_one_is_named(answer_id):
+    message = message_of(answer_id, "blame")
+    (waits,) = re.findall(r"^blame\((\[.*?\])\)", message)
+    (named,) = re.findall(r"Rank (\d+) (?:only )?waits for", message)
+    assert eval(waits)[int(named)] and int(named) not in stops.truth(eval(waits))[1]
+
+
+def test_a_request_never_waited_for_is_told_with_its_message():
+    message = message_of("not_waited", "fix_deadlock")
+    assert "rank 0 never waits for its send to rank 1." in message

@@ -78,3 +78,30 @@ def test_a_result_of_the_wrong_length_names_both_shapes(n_ranks):
     assert message == (
         f"ring_all_gather on {n_ranks} ranks: rank 0 returns an array of shape (1,), expected (6,)."
     )
+
+
+def test_direct_sends_are_told_to_keep_to_the_right_neighbour():
+    (message,) = told("gather_direct", "ring_all_gather")
+    assert message == (
+        "ring_all_gather on 3 ranks: rank 0 sends to rank 2; in a ring each rank sends to its "
+        "right neighbour only, here to rank 1."
+    )
+
+
+def test_no_sum_is_called_right_where_it_is_wrong():
+    for answer_id in ("reduce_not_summed", "reduce_gathered_first"):
+        for message in told(answer_id, "ring_all_reduce_fast"):
+            assert "sum is right" not in message
+
+
+def test_a_rank_alone_that_sends_to_itself_takes_a_step_too_many():
+    for name in ("gather", "scatter"):
+        exercise_id = {"gather": "ring_all_gather", "scatter": "ring_reduce_scatter"}[name]
+        (message,) = told(f"{name}_step_too_many", exercise_id)
+        assert "one too many" in message
+
+
+def test_a_right_part_is_never_called_the_one_to_mend():
+    for answer_id in ("reduce_mean", "reduce_nothing_returned"):
+        for message in told(answer_id, "ring_all_reduce"):
+            assert "mend that first" not in message

@@ -7,7 +7,17 @@ import warnings
 import pytest
 
 from autograder import local
-from autograder.notebook import NOTES, CheckFailed, check, guess, hint, my_best, show
+from autograder.notebook import (
+    NOTES,
+    CheckFailed,
+    NotAsked,
+    check,
+    guess,
+    hint,
+    my_best,
+    sealed_run,
+    show,
+)
 from autograder.worker.walls import Limits
 from mpedu.families import gpipe
 from mpedu.schedule import Action
@@ -232,3 +242,35 @@ def test_the_best_of_all_tries_counts():
     assert ask("gpipe", RIGHT) is None
     assert ask("gpipe", SERIAL) == 2.0
     assert json.loads(NOTES.read_text())["points"] == {"gpipe": 3}
+
+
+@pytest.fixture
+def in_unit_02(tmp_path, monkeypatch):
+    folder = tmp_path / "02-naive"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+
+def test_an_exercise_is_found_by_its_number_in_the_text(in_unit_02, capsys):
+    hint("E2")
+    assert "Idea: two areas." in capsys.readouterr().out
+    with pytest.raises(NotAsked, match="E1 has several checks: naive, naive_busy; name one"):
+        hint("E1")
+    with pytest.raises(NotAsked, match="'E9' in this notebook; known: naive, .*bill_cause$"):
+        check("E9")
+
+
+def test_a_sealed_run_is_that_of_the_notebook(in_unit_02):
+    assert sealed_run("A") == sealed_run("A", "02")
+
+
+def test_a_notebook_is_known_by_its_functions_where_its_folder_has_another_name():
+    namespace = {"sealed_run": sealed_run}
+    exec("def boundary_bytes(*sizes): ...\ndef memory_bill(*sizes): ...", namespace)
+    assert eval("sealed_run('A')", namespace) == sealed_run("A", "02")
+
+
+def test_an_exercise_without_points_has_hints_too(capsys):
+    for step in (1, 2, 3):
+        hint("partition_layers")
+        assert f"Hint {step} of 3." in capsys.readouterr().out

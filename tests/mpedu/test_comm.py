@@ -283,5 +283,5 @@ def test_a_comm_of_one_rank_says_that_it_is_alone():
         assert comm.all_reduce(torch.tensor([2.0])).item() == 2
         comm.send(torch.zeros(1), 1)
 
-    with pytest.raises(RankError, match="no rank 1; there are 0 alone"):
+    with pytest.raises(RankError, match="no rank 1; rank 0 is alone"):
         run_ranks(program, 1)

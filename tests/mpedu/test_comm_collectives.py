@@ -196,76 +196,6 @@ def test_a_started_collective_goes_on_while_its_rank_waits_for_a_message(checked
     assert run_ranks(program, 2, check_messages=checked).results == [[2, 2]] * 2
 
 
-@CHECKED
-def test_a_send_is_over_when_the_receive_was_started(checked):
-    """Also of a message that does not go with its head."""
-
-    def program(comm):
-        x = torch.arange(5000.0)
-        if comm.rank == 0:
-            receiving = comm.irecv(1, torch.empty(5000))
-            comm.send(x, 1)
-            return receiving.wait().sum().item()
-        comm.send(x, 0)
-        return comm.recv(0, torch.empty(5000)).sum().item()
-
-    assert run_ranks(program, 2, check_messages=checked).results == [x := sum(range(5000)), x]
-
-
-def test_receives_of_one_line_may_be_waited_for_in_any_order():
-    sizes = [3, 5000, 1, 9000, 2000]
-
-    def program(comm):
-        if comm.rank == 0:
-            requests = [comm.isend(np.full(size, float(size)), 1) for size in sizes]
-            return [request.wait().shape for request in requests]
-        requests = [comm.irecv(0) for _ in sizes]
-        for place in (3, 0, 4, 2, 1):
-            requests[place].wait()
-        return [
-            request.wait().tolist() == [size] * size
-            for request, size in zip(requests, sizes, strict=True)
-        ]
-
-    assert run_ranks(program, 2).results[1] == [True] * len(sizes)
-
-
-def test_a_message_without_out_is_a_new_array_of_the_senders_kind():
-    def program(comm):
-        sent = [
-            np.arange(4, dtype=np.int16),
-            np.array(2.5),
-            torch.tensor([True]),
-            torch.zeros(0, 3),
-        ]
-        sent += [torch.ones(3000, dtype=torch.bfloat16), np.zeros((2, 3), dtype=complex)]
-        if comm.rank == 0:
-            for x in sent:
-                comm.send(x, 1)
-            return
-        for x in sent:
-            got = comm.recv(0)
-            assert type(got) is type(x) and got.dtype == x.dtype and got.shape == x.shape
-            assert got.tolist() == x.tolist()
-
-    run_ranks(program, 2)
-
-
-def test_what_was_sent_may_be_changed_as_soon_as_the_send_is_over():
-    def program(comm):
-        x = np.zeros(5000)
-        if comm.rank == 0:
-            comm.send(x, 1)
-            x[:] = 1
-            comm.barrier()
-        else:
-            receiving = comm.irecv(0)
-            comm.barrier()
-            assert not receiving.wait().any()
-
-    run_ranks(program, 2)
-
-
 def test_gradients_flow_through_collectives_as_of_the_sum_of_all_losses():
     def program(comm):
         x = torch.arange(4.0, dtype=torch.float64) + comm.rank
@@ -279,20 +209,3 @@ def test_gradients_flow_through_collectives_as_of_the_sum_of_all_losses():
     for rank in (0, 2):
         wanted = [0.0 if not n + rank else 6.0 * n for n in range(4)]
         assert results[rank] == pytest.approx(wanted)
-
-
-def test_the_meter_counts_calls_of_all_ranks_and_the_bytes_of_messages():
-    def program(comm):
-        half = comm.split(comm.rank // 2)
-        half.all_reduce(np.zeros(3))
-        if half.rank == 0:
-            half.send(np.zeros(5), 1)
-        else:
-            half.recv(0)
-        comm.barrier()
-
-    meter = run_ranks(program, 4).meter
-    assert meter.total(kind="send") == (2, 2, 80, 0, 0)
-    assert meter.total(rank=2, kind="send").bytes == 40 and not meter.total(1, "send").calls
-    assert meter.total(kind="recv").calls == 2
-    assert meter.total(kind="all_reduce").calls == meter.total(kind="barrier").calls == 4

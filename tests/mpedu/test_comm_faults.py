@@ -25,6 +25,11 @@ def both_receive(comm):
     comm.recv(1 - comm.rank, np.zeros(1), what="a letter")
 
 
+def both_send(comm):
+    comm.send(np.zeros(1), 1 - comm.rank)
+    comm.recv(1 - comm.rank)
+
+
 def other_size(comm):
     if comm.rank == 0:
         comm.send(np.zeros(8), 1, tag=3)
@@ -121,6 +126,7 @@ AGREE = "all must give the same"
 FAULTS = {
     send_to_rank_9: "rank 0 failed: ValueError: send on rank 0: no rank 9; there are 0..1",
     both_receive: "deadlock: rank 0 waits for rank 1, rank 1 waits for rank 0",
+    both_send: "deadlock: rank 0 waits for rank 1, rank 1 waits for rank 0",
     other_size: "rank 1 failed: ValueError: recv on rank 1: rank 0 sends float64 [8] (tag 3), and "
     "the array to receive into is float64 [2]; both ends must give the same dtype and shape",
     other_dtype: "rank 1 failed: ValueError: recv on rank 1: rank 0 sends float32 [5000], and "

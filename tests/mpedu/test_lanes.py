@@ -9,9 +9,10 @@ from PIL import Image
 from rank_programs import all_reduce, overlap, ping_pong, ring, sent, span
 
 from mpedu.families import gpipe
-from mpedu.plot import draw_lanes, draw_timeline
+from mpedu.plot import draw_deadlock, draw_lanes, draw_timeline
 from mpedu.plot.lane_layout import MOST_ARROWS, MOST_LANES, lanes_of, size_text
 from mpedu.plot.lanes import HALF, KINDS, MOST_LABELLED
+from mpedu.ranks.board import Waiting
 from mpedu.simulate import Sent, Span, Timeline, simulate
 
 US = 1e6
@@ -43,7 +44,12 @@ def arrows(picture, panel=0):
 
 def labels(picture):
     words = (text.get_text() for text in picture.figure.axes[0].texts)
-    return [word for word in words if re.match(r"[\d.]+ .?B", word)]
+    return [word for word in words if re.match(r"[\d.]+ .?B|tag", word)]
+
+
+def legend_of(picture):
+    legend = picture.figure.axes[0].get_legend()
+    return [text.get_text() for text in legend.get_texts()]
 
 
 @pytest.mark.parametrize("name", GALLERY)
@@ -81,7 +87,7 @@ def test_boxes_stand_where_the_spans_and_the_links_are_busy():
     assert boxes_of(picture, "send") == [pytest.approx((0.15, 40, 80))]
     # grey until the last thing on the lane ends: what no box covers is waiting
     idle = [pytest.approx(box) for box in [(0, 0, 80), (1, 0, 120)]]
-    assert sorted(boxes_of(picture, "idle")) == idle
+    assert sorted(boxes_of(picture, "waits or idle")) == idle
 
 
 def test_what_arrives_before_it_is_taken_has_a_dotted_line_until_then():
@@ -106,10 +112,22 @@ def test_messages_alone_make_a_timeline_with_a_makespan():
 
 
 def test_few_messages_are_labelled_with_size_and_tag():
-    assert labels(draw_lanes(ring(4))) == ["8 B"] * 4
+    sizes = [sent(i, i + 1, i * 1e-5, 8 * (i + 1)) for i in range(3)]
+    assert labels(draw_lanes(Timeline([], 4, tuple(sizes)))) == ["8 B", "16 B", "24 B"]
     assert labels(draw_lanes(overlap())) == ["400 kB, tag 3"]
-    assert labels(draw_lanes(ping_pong(6, tag=17))) == ["8 kB"] * 12  # no room for tags
-    assert not labels(draw_lanes(ping_pong(MOST_LABELLED // 2 + 1)))
+    assert labels(draw_lanes(ping_pong(6, tag=17))) == ["tag 17"] * 12
+    assert not labels(draw_lanes(ping_pong(MOST_LABELLED // 2 + 1, tag=17)))
+
+
+def test_a_size_that_all_messages_have_is_said_once():
+    picture = draw_lanes(ring(4))
+    assert not labels(picture)
+    assert picture.figure.axes[0].get_xlabel() == "time (us); each message 8 B"
+
+
+def test_the_legend_holds_what_can_be_seen():
+    assert legend_of(draw_lanes(ring(4))) == ["waits or idle"]  # on its link 0.8 ns of 20 us
+    assert legend_of(draw_lanes(overlap())) == ["compute", "send", "waits or idle"]
 
 
 @pytest.mark.parametrize("n_ranks", [2, 3, 4, 6, 8])
@@ -168,7 +186,11 @@ def test_kinds_are_told_apart_by_colour_and_by_hatching():
     assert len({look.face for look in looks}) == len({look.hatch for look in looks}) == len(looks)
     picture = draw_lanes(all_reduce(2))
     (legend,) = [axes.get_legend() for axes in picture.figure.axes]
-    assert [text.get_text() for text in legend.get_texts()] == ["compute", "all_reduce", "idle"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "compute",
+        "all_reduce",
+        "waits or idle",
+    ]
     shown = [c for c in picture.figure.axes[0].collections if c.get_label() == "all_reduce"]
     assert to_hex(shown[0].get_facecolor()[0]).upper() == KINDS["all_reduce"].face
     assert shown[0].get_hatch() == KINDS["all_reduce"].hatch
@@ -258,3 +280,12 @@ def test_the_lanes_of_a_timeline_are_in_order_of_time():
     assert [m.start_s for m in lanes.messages] == sorted(m.start_s for m in lanes.messages)
     assert [box.start_s for box in lanes.boxes] == sorted(box.start_s for box in lanes.boxes)
     assert lanes.tracks == ["work", "collectives"]
+
+
+def test_before_a_deadlock_who_waits_is_grey_until_the_end_and_who_has_finished_is_not():
+    ran = Timeline([], 3, (sent(1, 2, 0.0),))
+    picture = draw_deadlock([Waiting(0, "send to rank 2", 1.0, (2,))], ran)
+    (_, axes) = picture.figure.axes
+    grey = [bars for bars in axes.collections if bars.get_label() == "waits or idle"]
+    ends_us = [bars.get_paths()[0].get_extents().x1 for bars in grey]
+    assert ends_us == pytest.approx([5.0008, 0.0008, 5.0008])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from collective_cases import Case, called, is_close, serial
+from collective_cases import NAMES, Case, called, is_close, serial
 
 from mpedu.differentiable import copy_to, gather_tokens, reduce_from, reduce_scatter_tokens
 from mpedu.launch import run_ranks
@@ -29,7 +29,7 @@ def collectives(n_ranks):
     made = []
     for seed, n in enumerate(SIZES):
         uneven = (n - n // 3, n // 3, *[0] * (n_ranks - 2))
-        for name in collective_cases.NAMES:
+        for name in NAMES:
             rows = uneven if name == "all_gather" and seed % 2 else (n,) * n_ranks
             pairs = tuple(uneven[rank:] + uneven[:rank] for rank in range(n_ranks))
             parts = uneven if seed % 2 else None

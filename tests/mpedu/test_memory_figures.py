@@ -153,7 +153,8 @@ COSTS = [3, 1, 1, 1, 1, 1, 1, 1, 1, 4]
 
 def test_a_cut_is_drawn_beside_equal_counts_with_its_heaviest_stage():
     picture = partition_figure(lambda costs, n_stages: [2, 4, 3, 1], COSTS, 4)
-    told = "equal counts: heaviest stage 5; your cut: heaviest stage 4, no cut is lighter"
+    told = "equal counts: heaviest is stage 0 with 5; your cut: heaviest is stage 0 with 4, no cut "
+    told += "is lighter"
     assert picture.text.splitlines()[-1] == told and f". {told}." in picture.alt
     equal, yours = picture.figure.axes
     assert set(equal.lines[0].get_ydata()) == {5} and set(yours.lines[0].get_ydata()) == {4}
@@ -183,4 +184,8 @@ def test_a_cut_that_could_be_lighter_is_told_so(seed):
         note = partition_figure(lambda *args, cut=cut: list(cut), costs, n_stages).text
         best = min(heaviest.values())
         expected = "no cut is lighter" if heaviest[cut] == best else f"{best} is possible"
-        assert note.endswith(f"your cut: heaviest stage {heaviest[cut]}, {expected}")
+        ends = list(itertools.accumulate(cut, initial=0))
+        sums = [sum(costs[a:b]) for a, b in itertools.pairwise(ends)]
+        place = sums.index(max(sums))
+        told = f"your cut: heaviest is stage {place} with {heaviest[cut]}, {expected}"
+        assert note.endswith(told)

@@ -46,7 +46,7 @@ def test_overlay_draws_both_timelines_from_zero_at_equal_busy_times(schedule):
             )
             found = [(row, a, b - a) for row, a, b in sorted(boxes_of(picture, kind, panel=panel))]
             assert found == [pytest.approx(box, abs=1e-9) for box in expected]
-    assert f"1 s of its clock drawn as {seconds(scale)}, so that busy times are equal" in (
+    assert f"measured work: 1 s of the model clock is {seconds(scale)} here" in (
         picture.figure.axes[0].get_title(loc="left")
     )
 

@@ -65,7 +65,7 @@ def test_messages_arrive_through_buffers_and_only_when_they_are_waited_for(check
             sending = comm.isend(x, other)
             out = torch.full((size,), -1.0)
             assert comm.recv(other, out) is out and out.tolist() == [float(other)] * size
-            assert sending.wait() is x
+            sending.wait()
         return buffers.n_made
 
     n_made = run_ranks(program, 2, check_messages=checked).results

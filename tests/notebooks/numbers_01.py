@@ -142,7 +142,7 @@ ON_TWO = {"2": 2, "1": 1, "3": 3, "10": 10, "20": 20, "30": 30}
 SUMS = [1, 2, 3], [10, 20, 30]
 NUMBERS: dict[str, dict[str, Any]] = {
     "title": {
-        "80": lambda: 5 * round(sum(MINUTES.values()) / 5),
+        "95": lambda: 5 * round(sum(MINUTES.values()) / 5),
         "15": 15,  # minutes
         "20": points,
         "4": lambda: points("answer"),
@@ -155,7 +155,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "ask-naive": {"8": N},
     "naive": {"10": 10, "1": 1},
     "ask-rank-0-share": {"36": lambda: own_s("naive_all_reduce", N), "8": 8, "0": 0, "1": 1},
-    "worked-gather": {"14": MINUTES["B"], "0": 0, "2": 3 - 1},
+    "worked-gather": {"16": MINUTES["B"], "0": 0, "2": 3 - 1},
     "e1": {"3": lambda: points("check-ring_all_gather")},
     "solution-ring_all_gather": {
         "1": lambda: results("ring_all_gather", [1, 2], [3])[0][0],
@@ -167,14 +167,14 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "3": P - 1,
         "12": lambda: own_s("ring_all_gather", N // P),
     },
-    "worked-scatter": {"13": MINUTES["C"], "0": 0},
+    "worked-scatter": {"20": MINUTES["C"], "0": 0},
     "e2": {"4": lambda: points("check-ring_reduce_scatter")},
     "solution-ring_reduce_scatter": {
         **ON_TWO,
         "11": lambda: results("ring_reduce_scatter", *SUMS)[0][0],
         "22": lambda: results("ring_reduce_scatter", *SUMS)[0][1],
     },
-    "ask-ring-faster": {"10": (MINUTES["D"], FAST[2] / 1e9), "80": 80, "8": FAST[0], "5": 5},
+    "ask-ring-faster": {"9": MINUTES["D"], "10": FAST[2] / 1e9, "80": 80, "8": FAST[0], "5": 5},
     "e3": {
         "6": lambda: points("check-ring_all_reduce", "check-ring_all_reduce_fast"),
         "2": lambda: points("check-ring_all_reduce"),
@@ -194,7 +194,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "2": lambda: 2 * round(ran("all_reduce", 960, 64, 1, 8)[1][0] / (960 * ELEMENT) / 2),
     },
     "derivation": {
-        "16": MINUTES["E"],
+        "17": MINUTES["E"],
         "8": FAST[0],
         "5": FAST[1] * 1e6,
         "10": FAST[2] / 1e9,
@@ -212,7 +212,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "know-cost": {"400": knee_kb, "11": 11, "15": 15},  # the last two are units
     "e5": {"12": 12, "1": 1, "2": 2, "4": 4, "8": 8},
     "ask-ranks": {"5": MINUTES["F"], "10": 10},
-    "ask-sealed": {"14": MINUTES["G"], "10": lambda: len(shown_runs()["A"].given[0])},
+    "ask-sealed": {"17": MINUTES["G"], "10": lambda: len(shown_runs()["A"].given[0])},
     "sealed-a": SEALED,
     "sealed-b": SEALED,
     "sealed-c": SEALED,
@@ -231,8 +231,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
             WORKED.bytes_per_s,
             lambda: max(len(run.given) for seed in range(20) for _, run in drawn_runs(seed)),
         ),
-        "80": WORKED.sent_bytes[0],
-        "72": (WORKED.sent_bytes[1], WORKED.sent_bytes[2]),
+        "72": (WORKED.sent_bytes[0], WORKED.sent_bytes[2]),
+        "80": WORKED.sent_bytes[1],
         "224": sum(WORKED.sent_bytes),
         "40": WORKED.time_s,
         "4": 2 * (3 - 1),
@@ -241,7 +241,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     },
     "solution-sum_cause": {"8": ELEMENT},
     "show-causes": SEALED,
-    "question": {"2": MINUTES["H"], "4": lambda: points("answer"), "64": 64},
+    "question": {"3": MINUTES["H"], "4": lambda: points("answer"), "64": 64},
     "ask-record": {"2": 2},  # minutes
     "hint-ring_all_gather-2": {"3": 3, "0": 0, "2": 2, "1": 1},
     "hint-ring_reduce_scatter-2": {"3": 3, "0": 0, "2": 3 - 1},

@@ -146,9 +146,9 @@ def fix_deadlock(comm, x):
     if comm.rank % 2 == 0:
         comm.send(x, right)
         return comm.recv(left)
-    received = comm.recv(left)
+    request = comm.irecv(left)
     comm.send(x, right)
-    return received
+    return request.wait()
 
 
 def blame(waits):
@@ -189,10 +189,10 @@ def ring_pass(comm, token):
 
 def fix_deadlock(comm, x):
     n, me = comm.size, comm.rank
-    first = comm.recv(n - 1) if n > 1 and me == 0 else None
+    first = comm.irecv(n - 1) if n > 1 and me == 0 else None
     if n > 1:
         comm.send(x, (me + 1) % n)
-        return first if me == 0 else comm.recv(me - 1)
+        return first.wait() if me == 0 else comm.recv(me - 1)
     return x
 
 

@@ -34,6 +34,12 @@ received = comm.recv(left)
 comm.send(x, right)
 return received
 """
+_EXCHANGE = """
+request = comm.isend(x, right)
+received = comm.recv(left)
+request.wait()
+return received
+"""
 _EVEN = """
 if comm.rank % 2:
     received = comm.recv(left)
@@ -111,7 +117,25 @@ return arrays[-1]
         (4, 0),
         fast="slow",
     ),
-    _mend("not_alone", _EVEN, (3, 2), "raised", head=""),
+    _mend("not_alone", _EXCHANGE, (3, 2), "raised", head=""),
+    _mend("even_ranks_first", _EVEN, (4, 0), fast="some_receive_first"),
+    _mend(
+        "some_receive_first",
+        "if comm.rank == 0:\n    received = comm.recv(left)\n    comm.send(x, right)\n"
+        "    return received\ncomm.send(x, right)\nreturn comm.recv(left)",
+        (4, 0),
+    ),
+    _mend(
+        "not_waited",
+        "comm.isend(x, right)\nreturn comm.recv(left)",
+        (3, 2),
+    ),
+    _mend(
+        "overwrites_what_it_sends",
+        "comm.isend(x, right)\nx[:] = comm.recv(left)\nreturn x",
+        (3, 2),
+        "not_waited",
+    ),
     _mend(
         "odd_one_out",
         """

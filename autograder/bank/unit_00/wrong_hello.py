@@ -81,6 +81,14 @@ return numbers
         "no_list",
     ),
     _hello(
+        "int_of_an_array_of_one",
+        "if comm.rank == 0:\n"
+        "    return [0] + [int(comm.recv(r)) for r in range(1, comm.size)]\n"
+        "comm.send(np.array([comm.rank]), 0)\nreturn []",
+        0,
+        "raised",
+    ),
+    _hello(
         "sends_the_size",
         "if comm.rank == 0:\n"
         "    return [0] + [int(comm.recv(r)) for r in range(1, comm.size)]\n"

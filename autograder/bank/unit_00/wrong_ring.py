@@ -72,7 +72,7 @@ RINGS = (
         "last_one_keeps_it",
         "if comm.rank > 0:\n    token = comm.recv(before)\n"
         "if comm.rank < comm.size - 1:\n    comm.send(token, following)\nreturn token",
-        (2, 0),
+        (1, 0),
         "link_missing",
         "too_fast",
     ),
@@ -80,16 +80,16 @@ RINGS = (
         "star",
         "if comm.rank == 0:\n    for rank in range(1, comm.size):\n"
         "        comm.send(token, rank)\n    return token\nreturn comm.recv(0)",
-        (2, 0),
+        (1, 0),
         fast="too_fast",
     ),
-    _ring("backwards", "following, before = before, following" + _PASS, (2, 2)),
+    _ring("backwards", "following, before = before, following" + _PASS, (1, 2)),
     _ring(
         "twice_round",
         "for _ in range(2):\n    if comm.rank == 0:\n        comm.send(token, following)\n"
         "        token = comm.recv(before)\n    else:\n        token = comm.recv(before)\n"
         "        comm.send(token, following)\nreturn token",
-        (2, 0),
+        (1, 0),
         fast="slow",
     ),
     _ring(
@@ -98,7 +98,7 @@ RINGS = (
         "    comm.recv(following)\ntoken = comm.recv(before)\ncomm.send(nothing, before)\n"
         "if comm.rank > 0:\n    comm.send(token, following)\n    comm.recv(following)\n"
         "return token",
-        (2, 0),
+        (1, 0),
         "too_many",
         "slow",
     ),
@@ -122,7 +122,7 @@ RINGS = (
     _ring(
         "not_alone",
         _PASS,
-        (0, 2),
+        (2, 2),
         "raised",
         head="following, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size\n",
     ),

@@ -93,19 +93,20 @@ PARTS = {
     "sum_cause": CAUSE,
 }
 
-# The other way round, receives posted first, buffers of the receiver, rounds on the machine.
+# Receives posted first, buffers of the receiver, rounds on the machine.
 _OTHERWISE = """
 import numpy as np
 
 
 def ring_all_gather(comm, x):
-    # Directly: each part goes straight to every other rank.
-    arriving = {rank: comm.irecv(rank) for rank in range(comm.size) if rank != comm.rank}
-    leaving = [comm.isend(x, rank) for rank in arriving]
-    parts = {rank: request.wait() for rank, request in arriving.items()}
-    for request in leaving:
-        request.wait()
-    parts[comm.rank] = x
+    # What came last goes on, and knows whose it is; the receive is posted first.
+    parts, owner = {comm.rank: x}, comm.rank
+    for _ in range(comm.size - 1):
+        arriving = comm.irecv((comm.rank - 1) % comm.size)
+        leaving = comm.isend(parts[owner], (comm.rank + 1) % comm.size)
+        owner = (owner - 1) % comm.size
+        parts[owner] = arriving.wait()
+        leaving.wait()
     return np.concatenate([parts[rank] for rank in sorted(parts)])
 
 
@@ -115,13 +116,13 @@ def _bounds(n, p):
 
 
 def ring_reduce_scatter(comm, x):
-    # To the left instead of the right, in place on a copy.
+    # In place on a copy, cut by its ends.
     p, r = comm.size, comm.rank
     ends, work = _bounds(len(x), p), x.copy()
     for step in range(1, p):
-        going, coming = (r + step) % p, (r + step + 1) % p
-        sent = comm.isend(work[ends[going] : ends[going + 1]], (r - 1) % p)
-        work[ends[coming] : ends[coming + 1]] += comm.recv((r + 1) % p)
+        going, coming = (r - step) % p, (r - step - 1) % p
+        sent = comm.isend(work[ends[going] : ends[going + 1]], (r + 1) % p)
+        work[ends[coming] : ends[coming + 1]] += comm.recv((r - 1) % p)
         sent.wait()
     return work[ends[r] : ends[r + 1]].copy()
 
@@ -205,39 +206,7 @@ def with_part(name: str, source: str) -> str:
     return imports + "\n".join(part.replace(imports, "") for part in parts.values())
 
 
-_HALVING = """
-def like(x, parts):
-    return np.split(x, np.cumsum([len(part) for part in parts])[:-1])
-
-
-def ring_all_reduce(comm, x):
-    # Halving and doubling where the ranks are a power of two: as few bytes, fewer steps.
-    p, r = comm.size, comm.rank
-    if p & (p - 1):
-        return ring_all_gather(comm, ring_reduce_scatter(comm, x))
-    parts = np.array_split(x, p)
-    low, high, distance, steps = 0, p, p // 2, []
-    while distance:
-        peer, middle = r ^ distance, low + distance
-        mine, theirs = (low, middle), (middle, high)
-        if r >= middle:
-            mine, theirs = theirs, mine
-        sent = comm.isend(np.concatenate(parts[slice(*theirs)]), peer)
-        came = like(comm.recv(peer), parts[slice(*mine)])
-        sent.wait()
-        parts[slice(*mine)] = [a + b for a, b in zip(parts[slice(*mine)], came)]
-        steps.append((peer, mine, theirs))
-        (low, high), distance = mine, distance // 2
-    for peer, mine, theirs in reversed(steps):
-        sent = comm.isend(np.concatenate(parts[slice(*mine)]), peer)
-        came = comm.recv(peer)
-        sent.wait()
-        parts[slice(*theirs)] = like(came, parts[slice(*theirs)])
-    return np.concatenate(parts)
-"""
-
 RIGHT = (
     _right("rings_with_places", with_part("ring_all_gather", GATHER)),
-    _right("directly_leftwards_and_in_one_loop", _OTHERWISE),
-    _right("halving_and_doubling", with_part("ring_all_reduce", _HALVING)),
+    _right("received_first_in_place_and_in_one_loop", _OTHERWISE),
 )

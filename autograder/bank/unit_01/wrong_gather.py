@@ -163,4 +163,38 @@ for step in range(comm.size - 1):
 return result.reshape(-1)""",
         "wrong_dtype",
     ),
+    _gather(
+        "direct",
+        """
+peers = [rank for rank in range(comm.size) if rank != comm.rank]
+sent = [comm.isend(x, rank) for rank in peers]
+parts = {rank: comm.recv(rank) for rank in peers} | {comm.rank: x}
+for request in sent:
+    request.wait()
+return np.concatenate([parts[rank] for rank in range(comm.size)])""",
+        "not_a_ring",
+        2,
+    ),
+    _gather(
+        "step_too_many",
+        """
+parts = [None] * comm.size
+parts[comm.rank] = x
+for step in range(comm.size):
+    sent = comm.isend(parts[(comm.rank - step) % comm.size], right)
+    parts[(comm.rank - step - 1) % comm.size] = comm.recv(left)
+    sent.wait()
+return np.concatenate(parts)""",
+    ),
+    _gather(
+        "sends_none",
+        """
+parts = [None] * comm.size
+parts[comm.rank] = x
+for step in range(comm.size - 1):
+    sent = comm.isend(parts[(comm.rank - step) % comm.size], right)
+    parts[(comm.rank + step + 1) % comm.size] = comm.recv(left)
+    sent.wait()
+return np.concatenate(parts)""",
+    ),
 )

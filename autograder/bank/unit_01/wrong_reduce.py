@@ -22,7 +22,7 @@ def _fast(id: str, body: str, score: int, diagnosis: str = "") -> Answer:
 
 _RESULT = "return ring_all_gather(comm, ring_reduce_scatter(comm, x))"
 REDUCES = (
-    _reduce("mean", _RESULT + " / comm.size"),
+    _reduce("mean", _RESULT + " / comm.size", fast="mean"),
     _reduce(
         "only_on_rank_0",
         """
@@ -119,7 +119,7 @@ return total""",
             back="total",
             own="total",
         ),
-        1,
+        0,
     ),
     _fast(
         "two_trees",
@@ -133,7 +133,7 @@ while distance < comm.size:
         total = total + comm.recv(comm.rank + distance)
     distance *= 2
 return tree_broadcast(comm, total)""",
-        1,
+        0,
         "uneven_bytes",
     ),
     _fast(
@@ -177,5 +177,60 @@ for step in range(comm.size - 1):
 return ring_all_gather(comm, ring_reduce_scatter(comm, x))""",
         0,
         "more_bytes",
+    ),
+    _reduce(
+        "gathered_first",
+        "return ring_reduce_scatter(comm, ring_all_gather(comm, x))",
+        fast="differs",
+    ),
+    _reduce("not_summed", "return ring_all_gather(comm, x)", fast="wrong_shape"),
+    _fast(
+        "direct",
+        """
+parts = np.array_split(x, comm.size)
+peers = [rank for rank in range(comm.size) if rank != comm.rank]
+sent = [comm.isend(parts[rank], rank) for rank in peers]
+parts[comm.rank] = parts[comm.rank] + sum(comm.recv(rank) for rank in peers)
+sent += [comm.isend(parts[comm.rank], rank) for rank in peers]
+for rank in peers:
+    parts[rank] = comm.recv(rank)
+for request in sent:
+    request.wait()
+return np.concatenate(parts)""",
+        0,
+        "not_a_ring",
+    ),
+    _fast(
+        "halving_and_doubling",
+        """
+def like(x, parts):
+    return np.split(x, np.cumsum([len(part) for part in parts])[:-1])
+
+
+# Halving and doubling where the ranks are a power of two: as few bytes, fewer steps.
+p, r = comm.size, comm.rank
+if p & (p - 1):
+    return ring_all_gather(comm, ring_reduce_scatter(comm, x))
+parts = np.array_split(x, p)
+low, high, distance, steps = 0, p, p // 2, []
+while distance:
+    peer, middle = r ^ distance, low + distance
+    mine, theirs = (low, middle), (middle, high)
+    if r >= middle:
+        mine, theirs = theirs, mine
+    sent = comm.isend(np.concatenate(parts[slice(*theirs)]), peer)
+    came = like(comm.recv(peer), parts[slice(*mine)])
+    sent.wait()
+    parts[slice(*mine)] = [a + b for a, b in zip(parts[slice(*mine)], came)]
+    steps.append((peer, mine, theirs))
+    (low, high), distance = mine, distance // 2
+for peer, mine, theirs in reversed(steps):
+    sent = comm.isend(np.concatenate(parts[slice(*mine)]), peer)
+    came = comm.recv(peer)
+    sent.wait()
+    parts[slice(*theirs)] = like(came, parts[slice(*theirs)])
+return np.concatenate(parts)""",
+        0,
+        "not_a_ring",
     ),
 )

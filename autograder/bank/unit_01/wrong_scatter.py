@@ -114,4 +114,38 @@ return np.array_split(total, comm.size)[comm.rank]""",
         "wrong_dtype",
         3,
     ),
+    _scatter("step_too_many", _steps(steps="comm.size")),
+    _scatter("sends_its_own", _steps().replace("rank - step - 1)", "rank)"), "parts_mixed"),
+    _scatter("adds_another_part", _steps(add="parts[comm.rank] + comm.recv(left)"), "parts_mixed"),
+    _scatter(
+        "swapped",
+        "right, left = left, right" + _steps(),
+        "parts_mixed",
+    ),
+    _scatter(
+        "counts_up",
+        _steps()
+        .replace("rank - step - 1", "rank + step + 1")
+        .replace("rank - step - 2", "rank + step + 2"),
+        "parts_mixed",
+    ),
+    _scatter(
+        "not_passed_on",
+        _steps()
+        .replace("rank - step - 1", "rank + step + 1")
+        .replace("rank - step - 2", "rank + step"),
+    ),
+    _scatter(
+        "direct",
+        """
+parts, total = np.array_split(x, comm.size), 0
+sent = [comm.isend(parts[r], r) for r in range(comm.size) if r != comm.rank]
+for rank in range(comm.size):
+    total = total + (parts[rank] if rank == comm.rank else comm.recv(rank))
+for request in sent:
+    request.wait()
+return total""",
+        "not_a_ring",
+        3,
+    ),
 )

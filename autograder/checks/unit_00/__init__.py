@@ -61,16 +61,19 @@ def _with_arrays(draw: Draw, name: str, sizes: list[int]) -> list[OnRanks]:
 )
 def ring_pass(subject: Subject, draw: Draw) -> None:
     """The token of rank 0 on every rank, by one message on each link of the ring."""
-    sizes = [2, *_odd_and_even(draw), 1] if draw.secret else [4, 2, 7, 1]
+    sizes = [2, *_odd_and_even(draw)] if draw.secret else [4, 2, 7]
     cases = _with_arrays(draw, "ring_pass", sizes)
     answers: Answers = []
     differs = rings.wrong_array(rings.token_of_zero, lambda *_: "the token of rank 0")
-    with draw.group("the token on every rank", points=2):
+    with draw.group("the token on every rank", points=1):
         answers = [(case, ask(Ran(subject), case)) for case in cases]
         examine(Answered(answers), cases, differs, rings.TOKENS)
     with draw.group("once round, a message on each link", points=1):
         same_miss(draw)
         examine(Answered(answers), cases, rings.goes_astray, rings.WAY)
+    with draw.group("one rank alone", points=1):
+        same_miss(draw)
+        examine(Ran(subject), _with_arrays(draw, "ring_pass", [1]), differs)
 
 
 @exercise(
@@ -97,11 +100,17 @@ def ring_pass_fast(subject: Subject, draw: Draw) -> None:
 def fix_deadlock(subject: Subject, draw: Draw) -> None:
     """Every rank has the array of the rank before it; a rank alone its own."""
     sizes = [2, *_odd_and_even(draw)] if draw.secret else [4, 3, 2, 8]
-    with draw.group("two to eight ranks", points=3):
-        cases = _with_arrays(draw, "fix_deadlock", sizes)
-        examine(Ran(subject), cases, deadlocks.differs, deadlocks.EXCHANGED)
-    with draw.group("one rank alone", points=1):
+    cases = _with_arrays(draw, "fix_deadlock", sizes)
+    answers: Answers = []
+    with draw.group("two to eight ranks", points=2):
+        answers = [(case, ask(Ran(subject), case)) for case in cases]
+        examine(Answered(answers), cases, deadlocks.differs, deadlocks.EXCHANGED)
+    with draw.group("every request waited for", points=1):
         same_miss(draw)
+        examine(Answered(answers), cases, deadlocks.unwaited)
+    with draw.group("one rank alone", points=1):
+        if draw.groups[0].diagnosis:
+            same_miss(draw)
         examine(Ran(subject), _with_arrays(draw, "fix_deadlock", [1]), deadlocks.differs)
 
 
@@ -114,8 +123,8 @@ def fix_deadlock(subject: Subject, draw: Draw) -> None:
     hints=HINTS["fix_deadlock_fast"],
 )
 def fix_deadlock_fast(subject: Subject, draw: Draw) -> None:
-    """Done after two message times at most, however many ranks there are."""
-    sizes = _odd_and_even(draw) if draw.secret else [4, 7]
+    """Done after one message time, however many ranks there are."""
+    sizes = _odd_and_even(draw) if draw.secret else [7, 4]
     cases = _with_arrays(draw, "fix_deadlock", sizes)
     examine(Ran(subject), cases, deadlocks.slower, deadlocks.IN_TIME)
 

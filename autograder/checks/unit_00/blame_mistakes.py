@@ -78,7 +78,20 @@ def differs_ranks(case: Case, got: Any) -> Diagnosis | None:
     if list(got[1]) == ranks:
         return None
     text = f"{named(case)} blames {_listed(got[1])}, expected {_listed(ranks)}."
+    text += _victim_text(case, got)
     return Diagnosis("differs", text, "other ranks are to blame.")
+
+
+def _victim_text(case: Case, got: Any) -> str:
+    """The first rank blamed that only waits, "" where there is none."""
+    waits = case.args[0]
+    cause, ranks = truth(waits)
+    for rank in got[1]:
+        if 0 <= rank < len(waits) and waits[rank] and rank not in ranks:
+            if cause == "cycle":
+                return f" Rank {rank} only waits for others: it is not on the circle."
+            return f" Rank {rank} waits for one that waits too, not for a finished one."
+    return ""
 
 
 def _listed(ranks: Any) -> str:
@@ -206,7 +219,8 @@ def _all_waiting(waits: Waits, ranks: list[int]) -> list[int]:
 def _ranks_mistake(id: str, change: Callable[[Waits, list[int]], list[int]], why: str) -> Mistake:
     def text(case: Case, got: Any) -> str:
         expected = _listed(truth(case.args[0])[1])
-        return f"{named(case)} blames {_listed(got[1])}, expected {expected}. {why}"
+        victim = _victim_text(case, got)
+        return f"{named(case)} blames {_listed(got[1])}, expected {expected}. {why}{victim}"
 
     return Mistake(id, _like(change), text, why)
 

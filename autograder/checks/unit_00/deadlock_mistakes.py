@@ -1,5 +1,6 @@
 """The typical mistakes of unit 00 in mending a deadlock, and the sentences they draw."""
 
+from collections.abc import Callable
 from typing import Any
 
 from autograder.checks.unit_00.programs import (
@@ -85,39 +86,65 @@ EXCHANGED = (
 )
 
 
+def unwaited(case: Case, got: Any) -> Diagnosis | None:
+    """For `examine`: a message that a rank started and never waited for, None where all were."""
+    if not got.unwaited:
+        return None
+    text = (
+        f"{case}: {got.unwaited[0]}. Until `wait` has returned the message may still be read from "
+        "the array, or written into it; on real ranks whoever changes it then spoils it."
+    )
+    return Diagnosis("not_waited", text, "some request is never waited for.")
+
+
 def slower(case: Case, got: Any) -> Diagnosis | None:
-    """For `examine`: does the exchange take longer than two messages?"""
+    """For `examine`: does the exchange take longer than one message?"""
     bad = differs(case, got)
     if bad:
         return bad
     one_s = message_s(case)
-    if got.makespan_s <= 2 * one_s:
+    if got.makespan_s <= one_s:
         return None
     text = (
-        f"{case}: one message takes {shown(one_s)} s; your program takes "
-        f"{shown(got.makespan_s)} s, and {shown(2 * one_s)} s are enough."
+        f"{case}: on the clock of this check one message takes {shown(one_s)} s, and that is "
+        f"enough; your program takes {shown(got.makespan_s)} s."
     )
-    look = "Which messages could be on their way at the same time?"
-    general = "the exchange takes longer than two messages."
+    look = "Which rank waits for a message before it sends its own?"
+    general = "the exchange takes longer than one message."
     return Diagnosis("slow", f"{text} {look}", general)
 
 
-def _is_chain(case: Case, got: Any) -> bool:
-    if isinstance(got, StudentError):
-        return False
-    return bool(got.makespan_s == case.args[0] * message_s(case))
+def _takes(n_messages: Callable[[int], int]) -> Callable[[Case, Any], bool]:
+    """Does a run take as long as so many messages, by the number of ranks?"""
+
+    def matches(case: Case, got: Any) -> bool:
+        if isinstance(got, StudentError):
+            return False
+        return bool(got.makespan_s == n_messages(case.args[0]) * message_s(case))
+
+    return matches
 
 
 IN_TIME = (
     *EXCHANGED,
     Mistake(
         "one_after_another",
-        among_several(_is_chain),
+        among_several(_takes(lambda n_ranks: n_ranks)),
         lambda case, got: (
             f"{case}: {case.args[0]} messages of {shown(message_s(case))} s one after the other: "
-            f"{shown(got.makespan_s)} s. Every rank has its array from the start, so all can send "
-            "at once; only a few must receive first."
+            f"{shown(got.makespan_s)} s. Every rank has its array from the start, so all can start "
+            "to send at once."
         ),
         "the messages go one after the other; all ranks could send at once.",
+    ),
+    Mistake(
+        "some_receive_first",
+        among_several(_takes(lambda n_ranks: 2)),
+        lambda case, got: (
+            f"{case}: two messages of {shown(message_s(case))} s one after the other: "
+            f"{shown(got.makespan_s)} s. A rank that receives first sends only when it has "
+            "received; with `isend` or `irecv` it need not wait for that."
+        ),
+        "a rank that receives first sends late; start the message without waiting.",
     ),
 )

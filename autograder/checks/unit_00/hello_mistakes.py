@@ -17,7 +17,7 @@ from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, StudentError
 
 def unasked(case: Case, got: Any) -> Diagnosis | None:
     """For `examine`: which rank has sent nothing to rank 0, None where all have."""
-    bad = failed(case, got) or called_collective(case, got)
+    bad = _failed(case, got) or called_collective(case, got)
     if bad:
         return bad
     sent = links(got)
@@ -29,6 +29,14 @@ def unasked(case: Case, got: Any) -> Diagnosis | None:
             )
             return Diagnosis("unasked", text, "some rank sends nothing to rank zero.")
     return None
+
+
+def _failed(case: Case, got: Any) -> Diagnosis | None:
+    """As `failed`; NumPy's own words for int(..) of an array with an axis tell no way out."""
+    bad = failed(case, got)
+    if bad and isinstance(got, StudentError) and "0-dimensional" in got.message:
+        return bad._replace(text=f"{bad.text} `.item()` makes a number of an array that holds one.")
+    return bad
 
 
 def differs(case: Case, got: Any) -> Diagnosis | None:
@@ -59,7 +67,7 @@ def _list_problem(got: Any) -> str:
         if isinstance(entry, np.ndarray):
             return (
                 f"returns an array as entry {place} of its list; what `recv` gives is an array, "
-                "and int(..) makes a number of it."
+                "and its `.item()` is the number in it."
             )
         problem = whole_problem(entry)
         if problem:
@@ -181,7 +189,8 @@ NUMBERS = (
         _other_order,
         lambda case, got: (
             f"{case}: rank 0 returns {_listed(got.results[0])}: every number, in the order in "
-            "which it took them. Messages arrive in any order; ask by rank, from 0 upwards."
+            "which it took them. `recv` names its source, so the order is that of asking: ask from "
+            "rank 1 upwards."
         ),
         "every number, but not in order of rank; ask by rank.",
     ),

@@ -58,7 +58,8 @@ class Ran:
             if error.kind in _ANSWERS:
                 return error
             if error.kind == "not_plain" and _REQUEST.search(error.message):
-                why = f"rank programs return arrays; call `wait()` on what `irecv` gives. {error}"
+                who = error.message.partition(":")[0]  # "rank 0"
+                why = f"{who} returns a request; call `wait()` on it, which gives the array."
                 raise StudentError(error.kind, why) from None
             raise
 

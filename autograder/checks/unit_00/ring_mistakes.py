@@ -228,8 +228,8 @@ def not_a_round(case: Case, got: Any) -> Diagnosis | None:
     if got.makespan_s == due_s:
         return None
     text = (
-        f"{case}: one message takes {shown(one_s)} s, so once round takes {shown(due_s)} s; "
-        f"your program takes {shown(got.makespan_s)} s."
+        f"{case}: on the clock of this check one message takes {shown(one_s)} s, so once round "
+        f"takes {shown(due_s)} s; your program takes {shown(got.makespan_s)} s."
     )
     if got.makespan_s < due_s:
         general = "it is home sooner than a token can go round: it skips ranks."

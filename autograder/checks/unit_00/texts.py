@@ -52,11 +52,11 @@ _HELLO = (
     "Idea: every rank runs the same function, so the first question is always: who am I? Rank 0 "
     "receives once from each other rank, in order; any other rank sends once, to rank 0.",
     "Neighbouring case: two ranks. Rank 1 runs comm.send(np.array(comm.rank), 0) and returns []. "
-    "Rank 0 runs int(comm.recv(1)) and returns its own number, 0, with that one behind it. What "
+    "Rank 0 runs comm.recv(1).item() and returns its own number, 0, with that one behind it. What "
     "does rank 0 do when there are more?",
     "Skeleton:\n"
     "    if comm.rank == 0:\n"
-    "        others = [int(comm.recv(...)) for source in range(..., comm.size)]\n"
+    "        others = [comm.recv(...).item() for source in range(..., comm.size)]\n"
     "        return [..., *others]\n"
     "    comm.send(np.array(...), ...)\n"
     "    return ...",
@@ -83,8 +83,8 @@ _RING_FAST = (
     "other message or barrier on the way adds time.",
     "Neighbouring case: two ranks, messages of 1 second. The token is with rank 1 after 1 second "
     "and home after 2. If rank 1 first sent a receipt, how long would it take?",
-    "Skeleton: draw the run, with `show(run_ranks, ring_pass, 4, np.array([7]))`. Each arrow "
-    "should begin where the one before it ends: ... arrows for 4 ranks.",
+    "Skeleton: draw the run, with `show(run_ranks, ring_pass, 4, np.array([7]), machine=clock)`. "
+    "Each arrow should begin where the one before it ends: ... arrows for 4 ranks.",
 )
 _DEADLOCK = (
     "Idea: a send ends when somebody receives. If everybody sends first, nobody is left to "
@@ -103,12 +103,13 @@ _DEADLOCK = (
 )
 _DEADLOCK_FAST = (
     "Idea: every rank has its array from the start, so no message needs to wait for another. Which "
-    "ranks wait in your program though they could send?",
+    "ranks wait in your program though they could have started to send?",
     "Neighbouring case: three ranks, messages of 1 second. If rank 0 sends first and ranks 1 and 2 "
     "receive first, rank 2 gets its array after 2 seconds and rank 0 after 3. If ranks 0 and 2 "
-    "send first, all have theirs after 2.",
-    "Skeleton: as for fix_deadlock. With isend every message starts at time ..., and all ranks "
-    "have their arrays after ... message times.",
+    "send first, all have theirs after 2: rank 1 still waits before it sends. With isend it need "
+    "not.",
+    "Skeleton: the one with isend for fix_deadlock. Every message starts at time ..., and all "
+    "ranks have their arrays after ... message times.",
 )
 _BLAME = (
     "Idea: begin at any rank that waits and follow who waits for whom. The way ends at a rank that "

@@ -9,6 +9,7 @@ from autograder.checks.unit_01 import cause_mistakes as causes
 from autograder.checks.unit_01 import cost_mistakes as costs
 from autograder.checks.unit_01 import ring_mistakes as rings
 from autograder.checks.unit_01 import traffic, trees
+from autograder.checks.unit_01.reduce_mistakes import MEAN, REDUCE
 from autograder.checks.unit_01.rings import (
     EXPECTED,
     Programs,
@@ -174,12 +175,12 @@ def ring_all_reduce(subject: Subject, draw: Draw) -> None:
     answers: Answers = []
     with draw.group("arrays that divide by the ranks", points=1), _resting_on_e2(programs, draw):
         answers = outcomes(programs, even)
-        examine(Answered(answers), even, differs, rings.REDUCE)
+        examine(Answered(answers), even, differs, REDUCE)
     with draw.group("arrays that do not, and floats", points=1):
         same_miss(draw)
         with _resting_on_e2(programs, draw):
             answers += outcomes(programs, ragged)
-            examine(Answered(answers), [*even, *ragged], differs, rings.REDUCE)
+            examine(Answered(answers), [*even, *ragged], differs, REDUCE)
 
 
 @exercise(
@@ -192,7 +193,7 @@ def ring_all_reduce(subject: Subject, draw: Draw) -> None:
     hints=HINTS["ring_all_reduce_fast"],
 )
 def ring_all_reduce_fast(subject: Subject, draw: Draw) -> None:
-    """As few bytes as can be, alike on all ranks, and no longer than a ring takes."""
+    """A ring of as few bytes as can be, alike on all ranks, and no longer than one takes."""
     programs, name = Programs(subject), "ring_all_reduce"
     sizes = [4, draw.int(5, MOST_RANKS)]
     # Large enough for a ring to win: there each step costs more bytes' time than latency.
@@ -200,13 +201,15 @@ def ring_all_reduce_fast(subject: Subject, draw: Draw) -> None:
     ragged = _ragged(draw, name, [3, draw.int(4, 6)])
     answers: Answers = []
     uneven: Answers = []
-    mistakes = (*rings.STUCK, *traffic.REDUCE_BYTES)
+    mistakes = (*rings.STUCK, MEAN, *traffic.REDUCE_BYTES)
     with draw.group("bytes of each rank, where the array divides", points=1):
         answers = outcomes(programs, even)
         examine(Answered(answers), even, traffic.wrong_bytes, mistakes)
     with draw.group("bytes of all ranks, where it does not", points=1), _told_once(draw):
         uneven = outcomes(programs, ragged)
-        examine(Answered(uneven), ragged, traffic.wrong_bytes, mistakes)
+        # With those that divide: what is no ring on some numbers of ranks is none.
+        every = [*answers, *uneven]
+        examine(Answered(every), [*even, *ragged], traffic.wrong_bytes, mistakes)
     slower = traffic.slower(has_right_bytes=not any(group.diagnosis for group in draw.groups))
     with draw.group("model clock", points=2), _told_once(draw):
         examine(Answered(answers), even, slower, (*rings.STUCK, *traffic.REDUCE_CLOCK))

@@ -12,8 +12,13 @@ from autograder.checks.unit_01.rings import (
     n_ranks,
     parts_of,
     result_mistake,
-    scattered,
     total,
+)
+from autograder.checks.unit_01.step_mistakes import (
+    MIXED,
+    NOT_PASSED_ON,
+    SENDS_NONE,
+    STEP_TOO_MANY,
 )
 from autograder.diagnosis import Case, Mistake
 
@@ -92,6 +97,8 @@ def own(case: Case, rank: int) -> Any:
 
 GATHER = (
     *STUCK,
+    SENDS_NONE,
+    STEP_TOO_MANY,
     result_mistake(
         "as_they_come",
         [_as_they_come, _as_they_come_backwards, _own_then_rightwards],
@@ -135,15 +142,18 @@ def _sum(case: Case, rank: int) -> Any:
     return total(case)
 
 
-def _mean(case: Case, rank: int) -> Any:
+def mean(case: Case, rank: int) -> Any:
+    """The sum over the number of ranks."""
     return total(case) / n_ranks(case)
 
 
-def _whole_mean(case: Case, rank: int) -> Any:
+def whole_mean(case: Case, rank: int) -> Any:
+    """The same, rounded down."""
     return total(case) // n_ranks(case)
 
 
-def _own_twice(case: Case, rank: int) -> Any:
+def own_twice(case: Case, rank: int) -> Any:
+    """The sum, and once more what the rank itself was given."""
     return total(case) + own(case, rank) if n_ranks(case) > 1 else total(case)
 
 
@@ -168,6 +178,7 @@ def _large_parts(case: Case, rank: int) -> Any:
 
 SCATTER = (
     *STUCK,
+    STEP_TOO_MANY,
     result_mistake(
         "one_rank_further",
         [_part_of(_sum, 1), _part_of(_sum, -1)],
@@ -197,14 +208,14 @@ SCATTER = (
     ),
     result_mistake(
         "own_twice",
-        [_part_of(_own_twice)],
+        [_part_of(own_twice)],
         "The rank's own numbers are in it twice: a part that comes back to its owner needs them "
         "once.",
         "each rank's own numbers are in its part twice.",
     ),
     result_mistake(
         "mean",
-        [_part_of(_mean), _part_of(_whole_mean)],
+        [_part_of(mean), _part_of(whole_mean)],
         "That is p times too small: a sum is asked, not a mean.",
         "the numbers are divided by the number of ranks; a sum is asked.",
     ),
@@ -221,74 +232,6 @@ SCATTER = (
         "as `np.array_split` does.",
         "the parts are not as even as can be, larger ones first.",
     ),
-)
-
-
-def _only_on_0(case: Case, rank: int) -> Any:
-    return total(case) if rank == 0 else own(case, rank)
-
-
-def _tail_as_it_was(case: Case, rank: int) -> Any:
-    result = own(case, rank).copy()
-    summed = len(result) // n_ranks(case) * n_ranks(case)
-    result[:summed] = total(case)[:summed]
-    return result
-
-
-def _tail_cut_off(case: Case, rank: int) -> Any:
-    return total(case)[: len(total(case)) // n_ranks(case) * n_ranks(case)]
-
-
-def _turned(further: int) -> Expected:
-    def turned(case: Case, rank: int) -> Any:
-        parts, p = parts_of(case, total(case)), n_ranks(case)
-        return np.concatenate([parts[(r + further) % p] for r in range(p)])
-
-    return turned
-
-
-REDUCE = (
-    *STUCK,
-    result_mistake(
-        "mean",
-        [_mean, _whole_mean],
-        "That is p times too small: a sum is asked, not a mean.",
-        "the numbers are divided by the number of ranks; a sum is asked.",
-    ),
-    result_mistake(
-        "only_on_rank_0",
-        [_only_on_0],
-        "Rank 0 has the sum, the others keep what they had: that is a reduce.",
-        "only rank zero has the sum: that is a reduce.",
-    ),
-    result_mistake(
-        "tail_lost",
-        [_tail_as_it_was, _tail_cut_off],
-        "The last n mod p elements never travel: parts of n // p do not make up the array.",
-        "the last n mod p elements never travel.",
-    ),
-    result_mistake(
-        "part_only",
-        [scattered],
-        "That is this rank's part of the sum; gather the parts of all.",
-        "each rank returns its part of the sum; gather the parts.",
-    ),
-    result_mistake(
-        "parts_turned",
-        [_turned(1), _turned(-1)],
-        "All parts of the sum are there, each one place off.",
-        "the parts of the sum stand one place off.",
-    ),
-    result_mistake(
-        "own_twice",
-        [_own_twice],
-        "The rank's own numbers are in it twice.",
-        "each rank's own numbers are in the sum twice.",
-    ),
-    result_mistake(
-        "nothing_added",
-        [own],
-        "That is what the rank itself was given.",
-        "each rank returns what it was given.",
-    ),
+    MIXED,
+    NOT_PASSED_ON,
 )

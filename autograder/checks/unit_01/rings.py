@@ -90,11 +90,6 @@ def n_ranks(case: Case) -> int:
     return int(case.args[0])
 
 
-def n_bytes(case: Case) -> int:
-    """Bytes of the array that every rank has one of, or, gathered, of all parts together."""
-    return int(sum(x.nbytes for x in given(case)))
-
-
 def total(case: Case) -> Any:
     """The sum of all ranks' arrays."""
     return np.sum(given(case), axis=0, dtype=given(case)[0].dtype)

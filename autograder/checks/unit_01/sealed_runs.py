@@ -118,8 +118,8 @@ def planted_run(cause: str, given: list[list[int]], link: Wire) -> SumRun:
 def _ring(comm: Comm, x: Any) -> Any:
     parts = np.array_split(x.copy(), comm.size)
     for step in range(2 * (comm.size - 1)):
-        sent = comm.isend(parts[(comm.rank - step) % comm.size].copy(), _right(comm))
-        place = (comm.rank - step - 1) % comm.size
+        sent = comm.isend(parts[(comm.rank - step - 1) % comm.size].copy(), _right(comm))
+        place = (comm.rank - step - 2) % comm.size
         came = comm.recv(_left(comm))
         parts[place] = parts[place] + came if step < comm.size - 1 else came
         sent.wait()
@@ -130,7 +130,7 @@ def _ring_in_turn(comm: Comm, x: Any) -> Any:
     """As a ring, and each rank sends only when it has received; rank 0 begins."""
     parts = np.array_split(x.copy(), comm.size)
     for step in range(2 * (comm.size - 1)):
-        mine, place = (comm.rank - step) % comm.size, (comm.rank - step - 1) % comm.size
+        mine, place = (comm.rank - step - 1) % comm.size, (comm.rank - step - 2) % comm.size
         if comm.rank == 0:
             comm.send(parts[mine], _right(comm))
         came = comm.recv(_left(comm))

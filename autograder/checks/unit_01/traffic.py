@@ -4,8 +4,16 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from autograder.checks.unit_00.programs import called_collective
-from autograder.checks.unit_01.rings import BYTES, EXPECTED, given, n_ranks, wrong_result
+from autograder.checks.unit_00.programs import called_collective, links, next_rank
+from autograder.checks.unit_01.rings import (
+    BYTES,
+    EXPECTED,
+    given,
+    n_ranks,
+    results_are,
+    wrong_result,
+)
+from autograder.checks.unit_01.step_mistakes import STEP_TOO_MANY
 from autograder.checks.values import shown
 from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, StudentError
 
@@ -42,7 +50,7 @@ def _formula(case: Case) -> str:
 
 
 def wrong_bytes(case: Case, got: Any) -> Diagnosis | None:
-    """For `examine`: None where all send as little as can be, evenly where parts are even."""
+    """For `examine`: None where all send as little as can be, to the right, evenly if parts are."""
     bad = wrong_result(EXPECTED[case.name])(case, got)
     if bad:
         return bad
@@ -63,7 +71,21 @@ def wrong_bytes(case: Case, got: Any) -> Diagnosis | None:
             f"{least // p} from every rank, which is {rule}/p n for p = {p}."
         )
         return Diagnosis("uneven_bytes", text, f"not every rank sends {rule}/p n bytes.")
-    return None
+    return not_a_ring(case, got)
+
+
+def not_a_ring(case: Case, got: Any) -> Diagnosis | None:
+    """What is wrong with a run that sends elsewhere than to the right, None for a ring."""
+    p = n_ranks(case)
+    off = next((link for link in links(got) if link[1] != next_rank(link[0], p)), None)
+    if off is None:
+        return None
+    text = (
+        f"{case}: rank {off[0]} sends to rank {off[1]}; in a ring each rank sends to its right "
+        f"neighbour only, here to rank {next_rank(off[0], p)}."
+    )
+    general = "a rank sends to another than its right neighbour; in a ring none does."
+    return Diagnosis("not_a_ring", text, general)
 
 
 def traffic_mistake(id: str, predictions: Sequence[Sent], why: str, general: str) -> Mistake:
@@ -87,7 +109,7 @@ def traffic_mistake(id: str, predictions: Sequence[Sent], why: str, general: str
 def _sends(predicted: Sent, case: Case, got: Any) -> bool:
     if isinstance(got, StudentError) or called_collective(case, got):
         return False
-    return sent_by(got, case) == predicted(case)
+    return sent_by(got, case) == predicted(case) and results_are(EXPECTED[case.name], case, got)
 
 
 def _sizes(case: Case) -> list[int]:
@@ -133,6 +155,7 @@ def _summed_on_0(case: Case) -> list[int]:
 
 
 GATHER_BYTES = (
+    STEP_TOO_MANY,
     traffic_mistake(
         "all_so_far",
         [_all_so_far],
@@ -147,6 +170,7 @@ GATHER_BYTES = (
     ),
 )
 SCATTER_BYTES = (
+    STEP_TOO_MANY,
     traffic_mistake(
         "whole_array",
         [_whole_each_step],
@@ -195,7 +219,7 @@ def in_turn_s(case: Case) -> float:
 
 
 def slower(has_right_bytes: bool) -> Callable[[Case, Any], Diagnosis | None]:
-    """For `examine`: None where a right run takes no longer than a ring does."""
+    """For `examine`: None where a right run is a ring and takes no longer than one."""
     look = (
         "In each of its 2(p-1) steps all ranks send at once: is there a rank that waits before it "
         "sends?"
@@ -208,7 +232,7 @@ def slower(has_right_bytes: bool) -> Callable[[Case, Any], Diagnosis | None]:
         if bad:
             return bad
         if got.makespan_s <= ring_s(case) * (1 + TIME_TOLERANCE):
-            return None
+            return not_a_ring(case, got)
         general = "it takes longer than a ring whose ranks all send at once."
         return Diagnosis("slow", f"{_takes(case, got)} {look}", general)
 
@@ -230,6 +254,7 @@ def clock_mistake(id: str, predicted: Callable[[Case], float], why: str, general
     def matches(answers: Answers) -> bool:
         return all(
             not isinstance(got, StudentError)
+            and results_are(EXPECTED[case.name], case, got)
             and abs(got.makespan_s - predicted(case)) <= TIME_TOLERANCE * predicted(case)
             for case, got in answers
         )
