@@ -67,18 +67,17 @@ def bill_cause(planned: Sequence[Bill], measured: Sequence[Bill]) -> str:
     as_planned = {part: near(kept[part], due[part]) for part in PARTS}
     if all(as_planned.values()):
         return "none"
-    if near(kept["activations"], [2 * n for n in due["activations"]]):
-        return "graph_kept"
-    if near(kept["gradients"], [2 * n for n in due["gradients"]]):
-        return "float32_weights"
-    if not any(kept["gradients"][:-1]):
+    if 0 in kept["gradients"]:
         return "gradients_stop"
-    if as_planned["gradients"] and near(
-        kept["parameters"], [sum(due["parameters"])] * len(planned)
-    ):
-        return "whole_model_everywhere"
-    if near([sum(kept["gradients"])], [sum(due["gradients"])]):
+    if as_planned["gradients"]:
+        if not as_planned["activations"]:
+            return "graph_kept"
+        if near(kept["parameters"], [sum(due["parameters"])] * len(planned)):
+            return "whole_model_everywhere"
+    elif near([sum(kept["gradients"])], [sum(due["gradients"])]):
         return "remainder_on_last"
+    elif as_planned["activations"]:
+        return "float32_weights"
     raise ValueError("this bill speaks for no named cause")
 
 

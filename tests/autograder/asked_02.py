@@ -9,7 +9,13 @@ from autograder.exercise import load_unit
 
 UNIT = load_unit("02")
 CAUSES = causes_of(
-    "02", "naive_mistakes", "share_mistakes", "bytes_mistakes", "bill_mistakes", "cause_mistakes"
+    "02",
+    "naive_mistakes",
+    "share_mistakes",
+    "bytes_mistakes",
+    "bill_mistakes",
+    "held_mistakes",
+    "cause_mistakes",
 )
 
 

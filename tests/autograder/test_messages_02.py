@@ -42,6 +42,9 @@ def test_gpipe_is_named_and_costs_the_second_check_only():
         ("bill_equal_shares", "make the first and the last rank heavier"),
         ("bill_no_copy", "the last one needs a copy of its own"),
         ("cause_exact_numbers", "do you allow for that?"),
+        ("cause_first_rank_alone", "You look at the first rank alone"),
+        ("bill_no_matrix", "Exactly one vocabulary matrix is missing on the last rank"),
+        ("bill_thirty_two", "yours is 0.941176 times what is due"),
     ],
 )
 def test_a_typical_mistake_draws_the_sentence_that_puts_it_right(answer_id, words):
@@ -170,3 +173,19 @@ def test_shares_told_are_those_that_came_back_and_those_due():
             fits += [all(a == pytest.approx(b, rel=1e-4) for a, b in near)]
         assert any(fits) and n_ranks >= 1, match[0]
     assert len(found) > 10
+
+
+def test_a_mistake_of_a_bill_is_told_once_and_costs_what_it_concerns():
+    for answer_id in ("bill_remainder_last", "bill_no_matrix", "bill_norm_everywhere"):
+        (messages,) = messages_of(answer_id).values()
+        assert len(messages) == 1
+
+
+def test_a_schedule_that_is_not_naive_is_told_so_beside_a_missing_error():
+    told = messages_of("naive_forwards_first_and_nothing_refused")["naive"]
+    assert len(told) == 1 and '`check("naive_busy")` says what differs' in told[0]
+
+
+def test_a_list_of_another_stage_is_printed_and_not_drawn():
+    (message,) = messages_of("naive_stages_reversed")["naive"]
+    assert "`print(naive(4, 4)[0])`" in message and "show(" not in message

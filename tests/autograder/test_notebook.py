@@ -256,7 +256,7 @@ def test_an_exercise_is_found_by_its_number_in_the_text(in_unit_02, capsys):
     assert "Idea: two areas." in capsys.readouterr().out
     with pytest.raises(NotAsked, match="E1 has several checks: naive, naive_busy; name one"):
         hint("E1")
-    with pytest.raises(NotAsked, match="'E9' in this notebook; known: naive, .*bill_cause$"):
+    with pytest.raises(NotAsked, match=r"'E9' in this notebook; known: naive, .*bill_cause$"):
         check("E9")
 
 

@@ -48,3 +48,16 @@ def test_the_runs_of_the_check_can_be_looked_at_by_number():
     asked = Asked()
     run_check(find_exercise("bill_cause"), asked)
     assert [args for _, args in asked.calls] == [sealed_run(n, "02") for n in range(1, 25)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_single_rank_tells_every_cause(seed):
+    for rank, spoken in ((0, {"graph_kept", "float32_weights"}),
+                         (-1, {"graph_kept", "float32_weights", "gradients_stop"})):  # fmt: skip
+        looks_healthy = {
+            cause
+            for cause, (planned, measured) in sealed_runs.drawn_runs(seed)
+            if all(measured[rank][part] <= 1.01 * n for part, n in planned[rank].items())
+            and all(measured[rank][part] >= n for part, n in planned[rank].items())
+        }
+        assert looks_healthy == spoken | {"none"}

@@ -11,6 +11,7 @@ from truths_02 import (
     COSTS,
     FEED_FORWARD,
     GB,
+    GPT3,
     GRADIENT,
     LLAMA,
     MINUTES,
@@ -24,6 +25,8 @@ from truths_02 import (
     busy,
     clock,
     everywhere,
+    gpt3_gb,
+    group,
     largest_gb,
     lightest,
     message_s,
@@ -62,14 +65,14 @@ TWO = {"02": 2}  # the unit's number, in a call
 
 NUMBERS: dict[str, dict[str, Any]] = {
     "title": {
-        "75": lambda: 5 * round(sum(MINUTES.values()) / 5),
+        "95": lambda: 5 * -(-sum(MINUTES.values()) // 5),
         "15": 15,  # minutes
         "20": points,
         "4": lambda: points("answer"),
     },
     "words": {"5": MINUTES["A"], "0": 0},
     "ask-cut": {
-        "8": (MINUTES["B"], COSTS.count(1)),
+        "13": MINUTES["B"],
         "3": (
             COSTS[0],
             lambda: stages(COSTS, [3, 3, 2, 2])[1],
@@ -92,7 +95,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "e1": {
         "5": lambda: points("check-naive", "check-naive_busy"),
         "3": lambda: points("check-naive"),
-        "2": lambda: points("check-naive_busy"),
+        "2": (lambda: points("check-naive_busy"), lambda: group("naive", 0)),
+        "1": 1,
     },
     "solution-naive": {"0": 0, "1": 1},
     "pieces": {
@@ -110,7 +114,11 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "12": lambda: 2 * clock(2, 1).makespan_s,
         "0.5": lambda: busy(clock(2, 1)),
     },
-    "ask-e2": {"3": lambda: points("check-utilisation"), "0": 0},
+    "ask-e2": {
+        "3": lambda: points("check-utilisation"),
+        "0": 0,
+        "2": lambda: group("utilisation", 0),
+    },
     "solution-utilisation": {
         "0": 0,
         "1": 1,
@@ -128,7 +136,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     },
     "e3": {
         "3": (lambda: points("check-boundary_bytes"), 3),
-        "2": 2,
+        "2": (2, lambda: group("boundary_bytes", 0)),
         "4": 4,
         "48": TENSOR,
         "192": 2 * 2 * TENSOR,
@@ -151,7 +159,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "25%": lambda: busy(clock(K, 1, 2, 4)),
     },
     "ask-memory": {
-        "16": (MINUTES["F"], ALL_BYTES),
+        "22": MINUTES["F"],
+        "16": ALL_BYTES,
         "2": (WEIGHT, GRADIENT),
         "12": STATES,
         "4": 4,
@@ -183,7 +192,17 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "64": 64,
         "80": A100.memory_bytes / GB,
     },
-    "know-memory": {"16": ALL_BYTES, "8": ALL_BYTES // WEIGHT},
+    "know-memory": {
+        "16": ALL_BYTES,
+        "8": ALL_BYTES // WEIGHT,
+        "3": 3,  # GPT-3
+        "64": 64,
+        "96": GPT3.n_layers,
+        "70.0": lambda: gpt3_gb(0),
+        "39.7": lambda: gpt3_gb(63),
+        "10.0": lambda: A100.memory_bytes / GB - gpt3_gb(0),
+        "5": lambda: (A100.memory_bytes / GB - gpt3_gb(0)) // (gpt3_gb(0, 2) - gpt3_gb(0)),
+    },
     "ranks": {
         "5": (MINUTES["G"], 5),
         "10": 2 * 5,
@@ -191,7 +210,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     },
     "run-text": {"2": 2, "10": 10, "1e-6": 1e-6},
     "ask-sealed": {
-        "10": MINUTES["H"],
+        "15": MINUTES["H"],
         "30": lambda: round(
             sum(bill["activations"] for bill in known_run("A")[0])
             / (8 * activations_gb(1, 32) * GB)
@@ -251,14 +270,12 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "220": PLANNED[1],
         "201": PLANNED[0] + 1,
         "221": PLANNED[1] + 1,
-        "401": 2 * PLANNED[0] + 1,
         "441": 2 * PLANNED[1] + 1,
         "421": sum(PLANNED) + 1,
         "422": sum(PLANNED) + 2,
         "180": PLANNED[0] - 20,
         "241": PLANNED[1] + 20 + 1,
     },
-    "hint-bill_cause-3": {"2": 2},
 }
 
 FORMULAS: dict[str, Callable[[], bool]] = {

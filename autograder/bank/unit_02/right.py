@@ -69,17 +69,17 @@ def near(found, due):
 def bill_cause(planned, measured):
     kept = {part: [bill[part] for bill in measured] for part in measured[0]}
     due = {part: [bill[part] for bill in planned] for part in planned[0]}
-    if not any(kept["gradients"][:-1]):
+    if 0 in kept["gradients"]:
         return "gradients_stop"
-    if near(kept["activations"], [2 * n for n in due["activations"]]):
+    if any(k < d for k, d in zip(kept["gradients"], due["gradients"])):
+        return "remainder_on_last"
+    if not near(kept["activations"], due["activations"]):
         return "graph_kept"
-    if near(kept["gradients"], [2 * n for n in due["gradients"]]):
+    if not near(kept["gradients"], due["gradients"]):
         return "float32_weights"
     if near(kept["parameters"], due["parameters"]):
         return "none"
-    if near(kept["gradients"], due["gradients"]):
-        return "whole_model_everywhere"
-    return "remainder_on_last"
+    return "whole_model_everywhere"
 """
 
 _LOOPS = """
@@ -147,14 +147,14 @@ def bill_cause(planned, measured):
         return measured[rank][part] / planned[rank][part]
 
     ranks = range(len(planned))
-    if off("gradients", 0) < 0.5:
+    if any(off("gradients", r) < 0.01 for r in ranks):
         return "gradients_stop"
-    if all(off("activations", r) > 1.5 for r in ranks):
-        return "graph_kept"
-    if all(off("gradients", r) > 1.5 for r in ranks):
-        return "float32_weights"
     if min(off("gradients", r) for r in ranks) < 0.98:
         return "remainder_on_last"
+    if any(off("activations", r) > 1.5 for r in ranks):
+        return "graph_kept"
+    if any(off("gradients", r) > 1.5 for r in ranks):
+        return "float32_weights"
     whole = sum(bill["parameters"] for bill in planned)
     if measured[0]["parameters"] > 0.98 * whole:
         return "whole_model_everywhere"
@@ -208,15 +208,14 @@ def bill_cause(planned, measured):
     ratio = kept / due
     if np.allclose(ratio, 1, atol=0.02):
         return "none"
-    if (ratio[:-1, 1] == 0).all():
+    if (ratio[:, 1] == 0).any():
         return "gradients_stop"
-    if np.allclose(ratio[:, 3], 2, atol=0.03):
-        return "graph_kept"
-    if np.allclose(ratio[:, :2], 2, atol=0.03):
-        return "float32_weights"
+    totals = kept.sum(axis=0) / due.sum(axis=0)
+    if np.allclose(totals, 1, atol=0.02):
+        return "remainder_on_last"
     if np.allclose(ratio[:, 1:], 1, atol=0.02):
         return "whole_model_everywhere"
-    return "remainder_on_last"
+    return "float32_weights" if totals[0] > 1.02 else "graph_kept"
 """
 RIGHT = (
     _right("comprehensions", _COMPREHENSIONS),

@@ -79,6 +79,22 @@ return [
         (3, ""),
         (0, "all_forwards_first"),
     ),
+    Answer(
+        "naive_forwards_first_and_nothing_refused",
+        """from mpedu.schedule import Action
+
+
+def naive(n_stages, n_microbatches):
+    pieces = range(n_microbatches)
+    return [[Action(kind, s, m) for kind in "FB" for m in pieces] for s in range(n_stages)]
+""",
+        {"naive": (2, "no_error"), "naive_busy": (0, "all_forwards_first")},
+    ),
+    _illegal(
+        "stages_reversed",
+        _lists().replace("in range(n_stages)", "in reversed(range(n_stages))"),
+        "wrong_stage",
+    ),
     _naive(
         "one_f_one_b",
         """

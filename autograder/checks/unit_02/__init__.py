@@ -1,27 +1,29 @@
 """Unit 02, naive model parallelism: its exercises and what their answers must do."""
 
 from autograder import oracle_02
-from autograder.checks.schedules import illegal
 from autograder.checks.subjects import Answered, Bounded, outcomes, same_miss
 from autograder.checks.unit_02 import bill_answers as answered
 from autograder.checks.unit_02 import bill_mistakes as bills
 from autograder.checks.unit_02 import bytes_mistakes as sent
 from autograder.checks.unit_02 import cause_mistakes as causes
+from autograder.checks.unit_02 import held_mistakes as held
 from autograder.checks.unit_02 import naive_mistakes as schedules
 from autograder.checks.unit_02 import share_mistakes as shares
 from autograder.checks.unit_02.cases import (
-    drawn_bills,
     each,
+    even_bills,
     messages,
     model,
     odd_timelines,
     pipelines,
     schedule_cases,
     tied_bills,
+    uneven_bills,
 )
 from autograder.checks.unit_02.sealed_runs import drawn_runs, runs_seed
 from autograder.checks.unit_02.texts import GUESSES as GUESSES
 from autograder.checks.unit_02.texts import HINTS
+from autograder.checks.unit_02.texts import WORKED_HINTS as WORKED_HINTS
 from autograder.checks.values import differs_from
 from autograder.diagnosis import Answers, Case, Miss, Subject, examine, expect_error
 from autograder.exercise import Draw, exercise
@@ -52,13 +54,17 @@ def naive(subject: Subject, draw: Draw) -> None:
     """Complete, in an order that can run; counts below 1 refused."""
     subject = Bounded(subject, MOST_OF_SCHEDULE)
     with draw.group("legal schedules", points=2):
-        examine(subject, schedule_cases(draw, 9), illegal, schedules.LEGAL)
+        answers = examine(subject, schedule_cases(draw, 9), schedules.cannot_run, schedules.LEGAL)
     with draw.group("counts below 1 refused", points=1):
         same_miss(draw)
         n, a, b = draw.int(2, 9), -draw.int(100, 10_000), -draw.int(100, 10_000)
-        for bad, pair in ((0, (0, n)), (0, (n, 0)), (a, (a, n)), (b, (n, b))):
-            expect_error(subject, Case("naive", pair), bad)
-        expect_error(subject, Case("naive", (-n, -1)))  # whichever of the two it names
+        try:
+            for bad, pair in ((0, (0, n)), (0, (n, 0)), (a, (a, n)), (b, (n, b))):
+                expect_error(subject, Case("naive", pair), bad)
+            expect_error(subject, Case("naive", (-n, -1)))  # whichever of the two it names
+        except Miss as miss:
+            more = next(filter(None, (schedules.not_naive(*one) for one in answers)), "")
+            raise Miss(miss.diagnosis._replace(text=miss.diagnosis.text + more)) from None
 
 
 @exercise(
@@ -136,27 +142,41 @@ def boundary_bytes(subject: Subject, draw: Draw) -> None:
     hints=HINTS["memory_bill"],
 )
 def memory_bill(subject: Subject, draw: Draw) -> None:
-    """Four parts of every rank, of untied and of tied models; what cannot be cut is refused."""
+    """Parts of every rank; each mistake costs the point of what it concerns."""
     subject = Bounded(subject, MOST_OF_BILL)
-    cases = drawn_bills(draw)
-    answers = outcomes(subject, cases, answered.named)
-    with draw.group("parameters", points=2):
-        examine(Answered(answers), cases, answered.differs_in("parameters"), bills.PARAMETERS)
-    with draw.group("tied matrices", points=1):
-        same_miss(draw)
-        examine(subject, tied_bills(draw), answered.differs_in("parameters"), bills.TIED)
+    even, uneven, tied = (drawn(draw) for drawn in (even_bills, uneven_bills, tied_bills))
+    answers, others, of_tied = (outcomes(subject, c, answered.named) for c in (even, uneven, tied))
+    parameters = answered.differs_in("parameters")
+    with draw.group("parameters, layers in equal counts", points=1):
+        examine(Answered(answers), even, parameters, bills.EVEN)
+    missed = draw.groups[0].diagnosis
+    with draw.group("parameters, layers left over", points=1):
+        if missed and bills.explained(answers, others, bills.EVEN):
+            if not bills.explained(answers, others, (*bills.ENDS, *bills.SIZES)):
+                same_miss(draw)
+        else:
+            examine(Answered(others), uneven, parameters, bills.UNEVEN)
+    of_layers = draw.groups[1].diagnosis
+    with draw.group("parameters, tied matrices", points=1):
+        if not (missed and bills.explained(answers, of_tied, bills.APART_FROM_TIED)):
+            if missed:
+                raise Miss(missed)
+            examine(Answered(of_tied), tied, parameters, bills.TIED)
     with draw.group("gradients and optimiser", points=1):
-        if draw.groups[0].diagnosis and answered.states_follow(answers):
-            raise Miss(draw.groups[0].diagnosis)  # right for the parameters it has: told once
-        examine(
-            Answered(answers), cases, answered.differs_in("gradients", "optimiser"), bills.STATES
-        )
+        # A constant that hangs together is no answer.
+        known = bills.explained(answers, [], bills.EVEN) or answered.some_right(answers)
+        if missed and not known:
+            raise Miss(missed)
+        examine(Answered(answers), even, answered.states_differ, held.STATES)
+        examine(Answered(others), uneven, answered.states_differ, held.STATES)
     with draw.group("activations", points=1):
-        examine(Answered(answers), cases, answered.differs_in("activations"), bills.ACTIVATIONS)
+        activations = answered.differs_in("activations")
+        examine(Answered(answers), even, activations, held.ACTIVATIONS)
+        if not of_layers:  # else those of the layers that lie elsewhere, told above
+            examine(Answered(others), uneven, activations, held.ACTIVATIONS)
     with draw.group("too many or too few ranks refused", points=1):
-        first = draw.groups[0].diagnosis
-        if first and not answered.some_form(answers):  # refusing everything is no answer
-            raise Miss(first)
+        if missed and not answered.some_form(answers):  # refusing everything is no answer
+            raise Miss(missed)
         config = model(draw, tied=False)
         for bad in (0, -draw.int(100, 10_000), config.n_layers + 1, config.n_layers + 100):
             expect_error(subject, Case("memory_bill", (config, bad, 1)), bad)

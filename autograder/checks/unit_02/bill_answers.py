@@ -73,10 +73,10 @@ def differs_in(*parts: str) -> Callable[[Case, Any], Diagnosis | None]:
 
 
 _LOOK = {
-    "parameters": "Which layers does it hold, and does it stand first or last?",
+    "parameters": "Which layers does it hold, and what else if it stands first or last?",
     "gradients": "A gradient is as large as its weight.",
     "optimiser": "Adam keeps three numbers of four bytes for every parameter.",
-    "activations": "How many layers lie on it, and how many sequences does it hold?",
+    "activations": "Compare your factors with the docstring's, one by one.",
 }
 
 
@@ -90,16 +90,32 @@ def wrong_rank(case: Case, got: Any, parts: Sequence[str]) -> str:
     return named(case)
 
 
-def states_follow(answers: Answers) -> bool:
-    """Whether gradients and optimiser are right for the parameters that each rank was given."""
-    return all(
-        not isinstance(got, Miss)
-        and not form_problem(case, got)
-        and all(
-            bill["gradients"] == bill["parameters"] and bill["optimiser"] == 6 * bill["parameters"]
-            for bill in got
-        )
+def states_differ(case: Case, got: Any) -> Diagnosis | None:
+    """For `examine`: gradients or optimiser that fit neither the truth nor the parameters given.
+
+    Where parameters are wrong, states of as many parameters are right: that mistake is told once.
+    """
+    found = differs_in("gradients", "optimiser")(case, got)
+    if found is None or found.id == "form":
+        return found
+    rights = oracle_02.memory_bill(*case.args)
+    for bill, right in zip(got, rights, strict=True):
+        for part, times in (("gradients", 1), ("optimiser", 6)):
+            follows = abs(bill[part] - times * bill["parameters"]) < times  # of rounded shares
+            if bill[part] != right[part] and (
+                bill["parameters"] == right["parameters"] or not follows
+            ):
+                return found
+    return None
+
+
+def some_right(answers: Answers) -> bool:
+    """Whether the states of any rank of any answer are right."""
+    return any(
+        bill["gradients"] == right["gradients"] and bill["optimiser"] == right["optimiser"]
         for case, got in answers
+        if not isinstance(got, Miss) and not form_problem(case, got)
+        for bill, right in zip(got, oracle_02.memory_bill(*case.args), strict=True)
     )
 
 

@@ -61,13 +61,13 @@ def messages(draw: Draw) -> list[Case]:
     return [Case("boundary_bytes", sizes) for sizes in [*known, *drawn]]
 
 
-def model(draw: Draw, *, tied: bool, most_layers: int = 12) -> ModelConfig:
+def model(draw: Draw, *, tied: bool) -> ModelConfig:
     """A small model of any make, its parts all of different sizes."""
     n_kv_heads, group, d_head = draw.int(1, 3), draw.int(1, 3), draw.int(2, 6)
     n_heads = n_kv_heads * group
     return ModelConfig(
         "drawn",
-        n_layers=draw.int(2, most_layers),
+        n_layers=draw.int(2, 12),
         d_model=n_heads * d_head,
         n_heads=n_heads,
         n_kv_heads=n_kv_heads,
@@ -81,25 +81,35 @@ def model(draw: Draw, *, tied: bool, most_layers: int = 12) -> ModelConfig:
     )
 
 
-def drawn_bills(draw: Draw) -> list[Case]:
-    """Untied models: known ones, learned positions and none, one rank, as many as layers."""
+def even_bills(draw: Draw) -> list[Case]:
+    """Untied models in equal counts: known ones, learned positions and none, one rank."""
     known = [(load_model("llama2-7b"), 4, 1), (load_model("llama2-7b"), 1, 16)]
     table = model(draw, tied=False).__dict__ | {"n_layers": 7, "learned_positions": True}
-    known += [(ModelConfig(**table), 3, 2), (ModelConfig(**table), 7, 1)]
+    known += [(ModelConfig(**table), 7, 1)]
     return [Case("memory_bill", case) for case in [*known, *_any_bills(draw, tied=False)]]
 
 
+def uneven_bills(draw: Draw) -> list[Case]:
+    """Untied models with layers left over, one and several."""
+    table = model(draw, tied=False).__dict__ | {"learned_positions": True}
+    known = [(ModelConfig(**table | {"n_layers": n}), k, 2) for n, k in ((7, 3), (8, 5))]
+    return [Case("memory_bill", case) for case in [*known, *_any_bills(draw, False, even=False)]]
+
+
 def tied_bills(draw: Draw) -> list[Case]:
-    """Tied models, on one rank and on several."""
+    """Tied models in equal counts, on one rank and on several."""
     table = model(draw, tied=True).__dict__ | {"learned_positions": True}
     known = [(load_model("gpt3-175b"), 8, 1), (ModelConfig(**table), 1, 3)]
     known += [(model(draw, tied=True), 1, draw.int(1, 9)) for _ in range(2)]
     return [Case("memory_bill", case) for case in [*known, *_any_bills(draw, tied=True)]]
 
 
-def _any_bills(draw: Draw, tied: bool) -> list[tuple[ModelConfig, int, int]]:
+def _any_bills(draw: Draw, tied: bool, even: bool = True) -> list[tuple[ModelConfig, int, int]]:
+    """Models on 2 ranks or more, in equal counts or with layers left over."""
     drawn = []
-    for _ in range(6):
-        config = model(draw, tied=tied, most_layers=40 if draw.secret else 12)
-        drawn.append((config, draw.int(2, config.n_layers), draw.int(1, 9)))
+    for _ in range(5):
+        n_stages, size = draw.int(2, 12 if draw.secret else 5), draw.int(1, 3)
+        n_layers = n_stages * size + (0 if even else draw.int(1, n_stages - 1))
+        table = model(draw, tied=tied).__dict__ | {"n_layers": n_layers}
+        drawn.append((ModelConfig(**table), n_stages, draw.int(1, 9)))
     return drawn

@@ -16,19 +16,27 @@ GROUPS = {
     "what stands beside the weights": ("float32_weights", "gradients_stop"),
     "healthy bills, and activations": ("none", "graph_kept"),
 }
-_LAYERS = (
-    "layer_evidence",
-    "Add up each part over the ranks, and compare single ranks with that sum.",
-)
 _EVIDENCE = {
-    "whole_model_everywhere": _LAYERS,
-    "remainder_on_last": _LAYERS,
+    "whole_model_everywhere": (
+        "layer_evidence",
+        "Take each part alone: which one is off? Compare every rank's bytes of it with what all "
+        "ranks together should hold.",
+    ),
+    "remainder_on_last": (
+        "layer_evidence",
+        "Compare rank by rank: some hold less than planned, others more, and together all is "
+        "there.",
+    ),
     "float32_weights": (
         "precision_evidence",
         "Divide measured by planned, part by part: which parts changed, and by how much?",
     ),
-    "gradients_stop": ("zero_evidence", "Look for parts that are zero, and on which ranks."),
-    "graph_kept": ("activation_evidence", "Compare the activations too, rank by rank."),
+    "gradients_stop": ("zero_evidence", "Look for parts that are zero, on any rank."),
+    "graph_kept": ("activation_evidence", "Compare the activations too, on every rank."),
+    "none": (
+        "healthy_evidence",
+        "Divide measured by planned, part by part and rank by rank: is any of it beyond the noise?",
+    ),
 }
 
 
@@ -43,7 +51,7 @@ def differs_cause(case: Case, got: Any) -> Diagnosis | None:
     right = oracle_02.bill_cause(*case.args)
     if got == right:
         return None
-    id, look = _EVIDENCE[got if right == "none" else right]
+    id, look = _EVIDENCE[right]
     return Diagnosis(id, f"{_gives(case, got)}. {look}", f"a cause is not the right one. {look}")
 
 
@@ -79,7 +87,27 @@ def _taken(cause: str, *given: str) -> Callable[[Seen], bool]:
     return explains
 
 
+def _one_rank(id: str, rank: int, word: str) -> Mistake:
+    """Seen when just those bills are called healthy whose fault leaves this one rank as planned."""
+
+    def matches(answers: Answers) -> bool:
+        return all(
+            got == ("none" if _as_planned(case, rank) else oracle_02.bill_cause(*case.args))
+            for case, got in answers
+        )
+
+    why = f"You look at the {word} rank alone: a fault may be on other ranks only."
+    return Mistake(id, matches, lambda case, got: f"{_gives(case, got)}. {why}", why)
+
+
+def _as_planned(case: Case, rank: int) -> bool:
+    planned, measured = (bills[rank] for bills in case.args)
+    return oracle_02.near([measured[part] for part in planned], list(planned.values()))
+
+
 KNOWN = (
+    _one_rank("first_rank_alone", 0, "first"),
+    _one_rank("last_rank_alone", -1, "last"),
     _mistake(
         "one_name",
         lambda seen: len({got for _, got in seen}) == 1,

@@ -1,5 +1,6 @@
 """What can be wrong with unit 02's `naive`, once its lists are legal."""
 
+import re
 from typing import Any
 
 from autograder import oracle_02
@@ -11,9 +12,31 @@ from mpedu.schedule import Action, peak_in_flight
 from mpedu.simulate import Costs, simulate_until_stuck
 
 
+def cannot_run(case: Case, got: Any) -> Diagnosis | None:
+    """`illegal`, with a look at the list where a drawing would show no fault."""
+    fault = illegal(case, got)
+    if fault is None or fault.id != "wrong_stage":
+        return fault
+    n_stages, n_microbatches = case.args
+    text, _, _ = fault.text.partition(" `show(")
+    where = re.search(r"stage (\d+), entry", text)
+    look = f" `print({case.name}({n_stages}, {n_microbatches})[{where[1] if where else 0}])` "
+    return fault._replace(text=f"{text}{look}shows that list; the lists' order is the stages'.")
+
+
+def not_naive(case: Case, got: Any) -> str:
+    """What to add where a legal schedule is none that the next check takes; "" elsewhere."""
+    if illegal(case, got) or max(peak_in_flight(got)) == 1:
+        return ""
+    return (
+        " And one thing more: your schedule can run, but it is not the naive one yet; "
+        '`check("naive_busy")` says what differs.'
+    )
+
+
 def not_legal(case: Case, got: Any) -> Diagnosis | None:
     """For a check that needs a legal schedule: what keeps it from being one."""
-    fault = illegal(case, got)
+    fault = cannot_run(case, got)
     if fault is None:
         return None
     why = fault.text.removeprefix(f"{case}: ")

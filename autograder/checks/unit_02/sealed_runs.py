@@ -1,7 +1,11 @@
-"""The sealed bills of unit 02, drawn: what a run planned to keep, and what it was found to keep."""
+"""The sealed bills of unit 02, drawn: what a run planned to keep, and what it was found to keep.
+
+Where a fault may be on some ranks only, the runs of the check have it on the first and not on the
+last, or the other way round: no single rank tells every cause.
+"""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from autograder import oracle_02
@@ -30,7 +34,7 @@ _OF_EACH = 4
 def drawn_runs(seed: int) -> tuple[tuple[str, Run], ...]:
     """Each cause with its runs, shuffled."""
     rng = random.Random(seed)
-    runs = [(cause, _run(cause, rng)) for cause in CAUSES for _ in range(_OF_EACH)]
+    runs = [(cause, _run(cause, rng, n)) for cause in CAUSES for n in range(_OF_EACH)]
     rng.shuffle(runs)
     return tuple(runs)
 
@@ -55,7 +59,7 @@ def shown_runs() -> dict[str, Run]:
     causes = rng.sample(_SHOWN, len(LETTERS))
     planned = oracle_02.memory_bill(config, 4, 8)
     return {
-        letter: (planned, measured(cause, config, 4, 8, rng))
+        letter: (planned, measured(cause, config, 4, 8, rng, range(4)))
         for letter, cause in zip(LETTERS, causes, strict=True)
     }
 
@@ -78,7 +82,7 @@ def over_the_limit(limit_bytes: int) -> int:
     return sum(most > limit_bytes for most in found)
 
 
-def _run(cause: str, rng: random.Random) -> Run:
+def _run(cause: str, rng: random.Random, number: int) -> Run:
     """A run of an untied model, large enough that a layer more or less is far above the noise."""
     n_stages = rng.randint(2, 6)
     # Some layers are left over.
@@ -91,15 +95,36 @@ def _run(cause: str, rng: random.Random) -> Run:
     )  # fmt: skip
     n_held = rng.randint(1, 8)
     planned = oracle_02.memory_bill(config, n_stages, n_held)
-    return planned, measured(cause, config, n_stages, n_held, rng)
+    return planned, measured(cause, config, n_stages, n_held, rng, _places(number, n_stages, rng))
+
+
+def _places(number: int, n_stages: int, rng: random.Random) -> Sequence[int]:
+    """Ranks in a row that a fault is on: without the last, without the first, or any."""
+    cut = rng.randint(1, n_stages - 1)
+    first = rng.randrange(n_stages)
+    places = (range(cut), range(cut, n_stages), range(first, rng.randint(first, n_stages - 1) + 1))
+    return places[min(number, 2)]
 
 
 def measured(
-    cause: str, config: ModelConfig, n_stages: int, n_held: int, rng: random.Random
+    cause: str,
+    config: ModelConfig,
+    n_stages: int,
+    n_held: int,
+    rng: random.Random,
+    places: Sequence[int],
 ) -> Bills:
-    """What each rank was found to keep when that cause is planted."""
+    """What each rank was found to keep when that cause is planted, on some ranks if it can be."""
     planned = oracle_02.memory_bill(config, n_stages, n_held)
-    kept = _PLANTED[cause](config, planned)
+    faulty = _PLANTED[cause](config, planned)
+    if cause in _ON_SOME:
+        pairs = enumerate(zip(faulty, planned, strict=True))
+        kept = [bad if rank in places else good for rank, (bad, good) in pairs]
+    elif cause == "gradients_stop":  # all ranks before a boundary
+        n_without = rng.randint(1, n_stages - 1)
+        kept = [*faulty[:n_without], *planned[n_without:]]
+    else:
+        kept = faulty
     return [
         {part: int(bill[part] * (1 + rng.uniform(0, _NOISE))) for part in PARTS} for bill in kept
     ]
@@ -132,15 +157,15 @@ def _float32(config: ModelConfig, planned: Bills) -> Bills:
 
 
 def _gradients_stop(config: ModelConfig, planned: Bills) -> Bills:
-    """Only the last rank has gradients; Adam makes a moment with the first gradient it sees."""
-    stopped = [bill | {"gradients": 0, "optimiser": bill["optimiser"] // 3} for bill in planned]
-    return [*stopped[:-1], planned[-1]]
+    """Without gradients; Adam makes its moments with the first gradient it sees."""
+    return [bill | {"gradients": 0, "optimiser": bill["optimiser"] // 3} for bill in planned]
 
 
 def _graph_kept(config: ModelConfig, planned: Bills) -> Bills:
     return [bill | {"activations": 2 * bill["activations"]} for bill in planned]
 
 
+_ON_SOME = ("float32_weights", "graph_kept")
 _PLANTED: dict[str, Callable[[ModelConfig, Bills], Bills]] = {
     "none": lambda config, planned: planned,
     "whole_model_everywhere": _whole_model,

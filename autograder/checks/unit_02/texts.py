@@ -140,21 +140,33 @@ _MEMORY_BILL = (
     "    return bills",
 )
 _BILL_CAUSE = (
-    "Idea: ask each part alone whether it is as planned on all ranks. What is off, by which "
-    "factor, and do the ranks together still keep the same sum?",
+    "Idea: ask each part alone whether it is as planned on every rank. What is off, on which "
+    "ranks, and is it more or less? Begin with what nothing else does: no gradient at all, then "
+    "less than planned.",
     "Neighbouring case: two ranks, planned parameters 200 and 220, gradients alike. Measured 201 "
-    "and 221: as planned. 401 and 441, and gradients too: twice. 421 and 422, gradients as "
-    "planned: the sum of both, on each. 180 and 241: the same sum, elsewhere.",
+    "and 221: as planned. 201 and 441, and gradients too: twice, on the second. 421 and 422, "
+    "gradients as planned: the sum of both, on each. 180 and 241: the same sum, elsewhere.",
     "Skeleton:\n"
-    "    def near(found, due):  # up to 2 per cent above\n"
-    "        return all(d <= f <= ... * d for f, d in zip(found, due))\n"
     "    kept = {part: [bill[part] for bill in measured] for part in measured[0]}\n"
     "    due = {part: [bill[part] for bill in planned] for part in planned[0]}\n"
-    '    if not any(kept["gradients"][:-1]): return ...\n'
-    '    if near(kept["activations"], [2 * n for n in ...]): return ...\n'
-    '    if near(kept["gradients"], [2 * n for n in ...]): return ...\n'
-    "    ...  # which of the three that are left?",
+    "    def more(part):  # on any rank, beyond the noise\n"
+    "        return any(k > ... * d for k, d in zip(kept[part], due[part]))\n"
+    '    if 0 in kept["gradients"]: return ...\n'
+    '    if any(k < d for k, d in zip(kept["gradients"], ...)): return ...\n'
+    '    if more("activations"): return ...\n'
+    '    if more("gradients"): return ...\n'
+    "    ...  # which of the two that are left?",
 )
+# Of exercises without points: found by `hint` as well.
+WORKED_HINTS = {
+    "partition_layers": (
+        "Idea: a cut is as good as its heaviest stage. Its stages are those before the last one, "
+        "whose heaviest costs `before`, and the last one. The heavier of the two decides.",
+        "Neighbouring case: costs 2, 1, 2 on two stages, start 1. Before it lies one layer: before "
+        "is 2. The last stage holds layers 1 and 2, costs[1:3], together 3. So heaviest is 3.",
+        "Skeleton:\n    heaviest = max(before, sum(costs[...:...]))",
+    ),
+}
 HINTS = {
     "naive": _NAIVE,
     "naive_busy": _NAIVE_BUSY,
