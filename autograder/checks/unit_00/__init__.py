@@ -48,8 +48,14 @@ def hello(subject: Subject, draw: Draw) -> None:
 
 
 def _with_arrays(draw: Draw, name: str, sizes: list[int]) -> list[OnRanks]:
-    """The program on each number of ranks, every rank with an array of its own."""
-    return [on_ranks(name, arrays(draw, n_ranks), drawn_link(draw)) for n_ranks in sizes]
+    """The program on each number of ranks, every rank with an array of its own.
+
+    Whole numbers in a row first, then broken ones, then a column.
+    """
+    return [
+        on_ranks(name, arrays(draw, n_ranks, form % 3), drawn_link(draw))
+        for form, n_ranks in enumerate(sizes)
+    ]
 
 
 @exercise(

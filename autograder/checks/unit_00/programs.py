@@ -126,12 +126,16 @@ def message_s(case: Case) -> float:
     return float(arguments[0][0].nbytes / link.bytes_per_s + link.latency_s)
 
 
-def arrays(draw: Draw, n_ranks: int) -> list[tuple[Any, ...]]:
-    """An array for each rank, all of one length, no number of one in another."""
+def arrays(draw: Draw, n_ranks: int, form: int = 0) -> list[tuple[Any, ...]]:
+    """An array for each rank, all of one shape, no number of one in another.
+
+    form: 0 for whole numbers in a row, 1 for broken numbers, 2 for a column of whole numbers.
+    """
     length, most = draw.int(1, 3), 10**6 if draw.secret else 99
     values = draw.rng.sample(range(10, most + 1), n_ranks * length)
     rows = np.array(values, dtype=np.int64).reshape(n_ranks, length)
-    return [(row.copy(),) for row in rows]
+    made = [row + 0.5 if form == 1 else row.copy() for row in rows]
+    return [(row.reshape(-1, 1) if form == 2 else row,) for row in made]
 
 
 def drawn_link(draw: Draw) -> Wire:

@@ -102,7 +102,7 @@ def ring_all_gather(subject: Subject, draw: Draw) -> None:
     even, ragged = [3, draw.int(4, MOST_RANKS), 2, 1], [5, draw.int(6, MOST_RANKS)]
     cases = [numbered(name, [draw.int(1, 4) if draw.secret else 2] * p, link) for p in even]
     uneven = [drawn(draw, name, _sizes(draw, p, 4 if not draw.secret else 30)) for p in ragged]
-    uneven.append(drawn(draw, name, [3] * 4, floats=True))
+    uneven += [drawn(draw, name, [3] * 4, floats=True), drawn(draw, name, [0] * 3)]
     answers: Answers = []
     with draw.group("parts of one length", points=1):
         answers = outcomes(programs, cases)
@@ -233,7 +233,9 @@ def cost_s(subject: Subject, draw: Draw) -> None:
     with draw.group("one rank, no bytes, an unknown operation", points=1):
         examine(subject, costs.edge_cases(draw), costs.differs, costs.EDGES)
         word = "".join(draw.rng.choices("abcdefgh", k=8)) if draw.secret else "gather_all"
-        expect_error(subject, Case("cost_s", (word, 8, 2, 1.0, 8.0)), word)
+        # One rank pays nothing, yet an unknown name is one; and what only begins like a name.
+        for bad, n_ranks in ((word, 2), (word, 1), ("all", 2), ("reduce", 4), ("ALL_GATHER", 2)):
+            expect_error(subject, Case("cost_s", (bad, 8, n_ranks, 1.0, 8.0)), bad)
 
 
 @exercise(

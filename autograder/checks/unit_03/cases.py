@@ -33,7 +33,10 @@ def pipeline(draw: Draw, most_stages: int, most_microbatches: int) -> Timeline:
 
 
 def scattered(draw: Draw, most_ranks: int, most_boxes: int) -> Timeline:
-    """Boxes of two stages per device, in any order, a late clock, a device without work."""
+    """Boxes of two stages per device, in any order, a late clock, a device without work.
+
+    Of any kind, and some of them alike but for their times.
+    """
     n_ranks = draw.int(2, most_ranks)
     without_work = draw.int(0, n_ranks - 1)
     clock_s = eighths_s(draw, 40)
@@ -43,7 +46,7 @@ def scattered(draw: Draw, most_ranks: int, most_boxes: int) -> Timeline:
         for box in range(draw.int(1, most_boxes) if rank != without_work else 0):
             end_s = now_s + eighths_s(draw, 3)
             stage = draw.rng.choice([rank, rank + n_ranks])
-            spans.append(Span(rank, draw.rng.choice("FB"), stage, box, now_s, end_s))
+            spans.append(Span(rank, draw.rng.choice("FBIW"), stage, box // 3, now_s, end_s))
             now_s = end_s + draw.int(0, 8) / 8
     return Timeline(draw.rng.sample(spans, len(spans)), n_ranks)
 
