@@ -1,29 +1,54 @@
-"""A student's code as the subject of a check in this process, and the judge's word on it."""
+"""Students' code as the subject of a check in this process, and what every unit's tests share.
 
-from autograder.bank.unit_03 import RIGHT
-from autograder.checks.unit_03 import bubble_mistakes as bubbles
-from autograder.checks.unit_03 import cause_mistakes as causes
-from autograder.checks.unit_03 import pieces_mistakes as pieces
-from autograder.checks.unit_03 import schedule_mistakes as schedules
-from autograder.checks.unit_03 import time_mistakes as times
-from autograder.checks.unit_03 import timeline_mistakes as timelines
+A unit is given by its number, like "03"; its bank and its checks are found by it.
+"""
+
+import importlib
+import pkgutil
+from contextlib import suppress
+from functools import cache
+
+from autograder import checks
 from autograder.diagnosis import Mistake, StudentError
-from autograder.exercise import Draw, load_unit
+from autograder.exercise import Draw, load_unit, unit_numbers
 from autograder.judge import judge
 from autograder.local import LocalSubject
+from autograder.programs import RanksRun
 from autograder.seeds import PUBLIC_SECRET, case_seed
 from autograder.withhold import withheld
+from mpedu.meter import Meter
+from mpedu.simulate import Timeline
 
-UNIT = load_unit("03")
+UNITS = [load_unit(number) for number in unit_numbers()]
 SECRETS = (bytes(range(16)), b"another secret of a class")
 
-CAUSES = {
-    mistake.id
-    for module in (bubbles, causes, pieces, schedules, times, timelines)
-    for known in vars(module).values()
-    for mistake in (known if isinstance(known, tuple) else ())
-    if isinstance(mistake, Mistake)
-}
+
+def checks_of(number):
+    """The package of a unit's checks."""
+    return importlib.import_module(f"{checks.__name__}.unit_{number}")
+
+
+@cache
+def bank_of(number):
+    """The bank of a unit: its RIGHT, WRONG and CHEATS."""
+    return importlib.import_module(f"autograder.bank.unit_{number}")
+
+
+@cache
+def causes_of(number):
+    """The ids of the mistakes that a unit's checks know."""
+    package = checks_of(number)
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return frozenset(
+        mistake.id
+        for module in modules
+        for known in vars(module).values()
+        for mistake in (known if isinstance(known, tuple) else ())
+        if isinstance(mistake, Mistake)
+    )
 
 
 def names_of(source):
@@ -42,27 +67,63 @@ def first_diagnosis(verdict):
     return next((group.diagnosis for group in verdict.groups if group.diagnosis), "")
 
 
-class Asked:
-    """A right student's functions; `change(answer, args, rng)` spoils the call number `spoiled`."""
+def run_check(exercise, subject, secret=False, seed=PUBLIC_SECRET):
+    """The groups of one run of an exercise's check."""
+    return exercise.run(subject, Draw(case_seed(seed, exercise.unit, exercise.id), secret=secret))
 
-    def __init__(self, change=None, spoiled=None, rng=None):
-        self.names = names_of(RIGHT[0].source)
+
+class Asked:
+    """A right student of a unit whose calls are noted, functions and rank programs alike.
+
+    `change(answer, args, rng)` spoils the call number `spoiled`; without a number all of them.
+    """
+
+    def __init__(self, number, change=None, spoiled=None, rng=None):
+        self.names = names_of(bank_of(number).RIGHT[0].source)
+        self.subject = LocalSubject(self.names, ())
         self.change, self.spoiled, self.rng = change, spoiled, rng
         self.calls = []
 
     def __getattr__(self, name):
-        def answer(*args):
-            self.calls.append((name, args))
-            try:
-                got = self.names[name](*args)
-            except ValueError as error:
-                raise StudentError("raised", str(error), "ValueError") from None
-            spoils = self.change and len(self.calls) - 1 == self.spoiled
-            return self.change(got, args, self.rng) if spoils else got
+        return lambda *args: self.answer(name, args)
 
-        return answer
+    def answer(self, name, args):
+        self.calls.append((name, args))
+        got = getattr(self.subject, name)(*args)
+        spoils = self.change and self.spoiled in (None, len(self.calls) - 1)
+        return self.change(got, args, self.rng) if spoils else got
 
 
-def run(exercise, subject, secret=False, seed=PUBLIC_SECRET):
-    draw = Draw(case_seed(seed, "03", exercise.id, 0), secret=secret)
-    return exercise.run(subject, draw)
+class WrongOnce(Asked):
+    """Right but for the first call on which the wrong answer differs from the right one."""
+
+    def __init__(self, number, source):
+        super().__init__(number)
+        self.wrong, self.done = LocalSubject(names_of(source), ()), False
+
+    def answer(self, name, args):
+        right = super().answer(name, args)
+        if not self.done:
+            with suppress(StudentError):
+                wrong = getattr(self.wrong, name)(*args)
+                self.done = told(wrong) != told(right)
+                return wrong
+        return right
+
+
+def told(answer):
+    """What of an answer can be compared."""
+    return repr((answer.results, answer.timeline) if isinstance(answer, RanksRun) else answer)
+
+
+class Strange:
+    """Gives the same thing, whatever is asked, on every rank and without a message."""
+
+    def __init__(self, thing):
+        self.thing = thing
+
+    def run_ranks(self, name, n_ranks, arguments, machine):
+        return RanksRun([self.thing] * n_ranks, Meter(), Timeline([], n_ranks), 0.0, [])
+
+    def __getattr__(self, name):
+        return lambda *args: self.thing

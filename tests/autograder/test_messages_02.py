@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from asked_02 import UNIT, run_check
-from judged import judged, names_of
+from judged import judged, names_of, run_check
 
 from autograder.bank.unit_02 import WRONG
-from autograder.exercise import find_exercise
+from autograder.exercise import find_exercise, load_unit
 from autograder.local import LocalSubject
+
+UNIT = load_unit("02")
 
 
 def messages_of(answer_id):

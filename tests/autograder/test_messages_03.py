@@ -1,10 +1,12 @@
 import re
 
 import pytest
-from judged import SECRETS, UNIT, Asked, judged, run
+from judged import SECRETS, Asked, judged, run_check
 
 from autograder.bank.unit_03 import WRONG
-from autograder.exercise import find_exercise
+from autograder.exercise import find_exercise, load_unit
+
+UNIT = load_unit("03")
 
 
 def test_a_miss_that_may_follow_from_another_says_what_to_mend_first():
@@ -61,9 +63,9 @@ def test_a_best_number_needs_no_step_time_of_its_own():
 
 
 def test_the_machine_of_the_guess_is_never_asked():
-    asked = Asked()
+    asked = Asked("03")
     for exercise in UNIT.exercises:
-        run(exercise, asked)
+        run_check(exercise, asked)
     machines = [args for name, args in asked.calls if name == "best_microbatches"]
     assert machines and not any(k == 4 and n == 64 and s == o for k, n, s, o in machines)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from banks import run_check
-from judged import SECRETS
+from judged import SECRETS, run_check
 
 from autograder.checks.unit_00 import sealed_runs, stops
 from autograder.exercise import find_exercise, find_guess

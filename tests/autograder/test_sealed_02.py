@@ -1,7 +1,7 @@
 """The sealed bills of unit 02: planted causes that the numbers tell, far beyond the noise."""
 
 import pytest
-from asked_02 import Asked, run_check
+from judged import Asked, run_check
 
 from autograder import oracle_02
 from autograder.checks.unit_02 import sealed_runs
@@ -45,7 +45,7 @@ def test_a_sealed_run_that_is_not_there_is_told(which):
 
 
 def test_the_runs_of_the_check_can_be_looked_at_by_number():
-    asked = Asked()
+    asked = Asked("02")
     run_check(find_exercise("bill_cause"), asked)
     assert [args for _, args in asked.calls] == [sealed_run(n, "02") for n in range(1, 25)]
 

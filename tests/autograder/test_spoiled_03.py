@@ -1,12 +1,15 @@
 import random
 
 import pytest
-from judged import SECRETS, UNIT, Asked
+from judged import SECRETS, Asked
 
 from autograder import oracle
+from autograder.exercise import load_unit
 from autograder.judge import judge
 from mpedu.runs import CAUSES
 from mpedu.schedule import Action
+
+UNIT = load_unit("03")
 
 
 def swapped_forwards(schedule, args, rng):
@@ -122,14 +125,14 @@ def spoilable(name, args):
 @pytest.mark.parametrize("exercise", UNIT.exercises, ids=lambda one: one.id)
 def test_one_spoiled_answer_among_all_is_caught(exercise, secret):
     rng = random.Random(exercise.id)
-    public, right = Asked(), Asked()
+    public, right = Asked("03"), Asked("03")
     judge(exercise, public)
     assert judge(exercise, right, secret).status == "passed"
     asked = list(enumerate(right.calls))[len(public.calls) if secret else 0 :]
     asked = [call for call in asked if spoilable(*call[1])]
     for number, (name, args) in rng.sample(asked, min(8, len(asked))):
         for change in SPOILED[name]:
-            subject = Asked(change, number, random.Random(number))
+            subject = Asked("03", change, number, random.Random(number))
             verdict = judge(exercise, subject, secret)
             assert verdict.score < verdict.points, (change.__name__, name, args)
             if secret:

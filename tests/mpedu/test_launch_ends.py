@@ -202,7 +202,7 @@ class TestDeathOfTheCaller:
         time.sleep(0.5)
         process.kill()
         process.wait()
-        left_over.until(nobody(mark))
+        assert left_over.until(nobody(mark))
 
     def test_ctrl_c_while_the_server_is_loading_is_an_ordinary_interrupt(self, caller):
         process, mark = caller("receive")

@@ -160,4 +160,4 @@ def test_when_the_kernel_ends_so_do_its_ranks_and_server(doomed, end):
         doomed.manager.signal_kernel(9)
     else:
         doomed.manager.restart_kernel()
-    left_over.until(none_left(doomed))
+    assert left_over.until(none_left(doomed))

@@ -1,42 +1,54 @@
-"""The bank where it counts: behind walls, with a class secret, as a submission is graded."""
+"""The banks where they count: behind walls, with a class secret, as a submission is graded."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from judged import SECRETS, UNIT, first_diagnosis
+from judged import SECRETS, UNITS, bank_of, first_diagnosis
 
-from autograder.bank.unit_03 import CHEATS, RIGHT, WRONG
 from autograder.cells import read_notebook
+from autograder.exercise import Unit, load_unit
 from autograder.grader import Grader, source_notebook
 from autograder.ingest import Submission
+from autograder.judge import Verdict
 from autograder.sandbox import build_runtime
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
+def grader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """The grader of the unit that is asked for, one at a time."""
+    unit: Unit = request.param
     runtime = tmp_path_factory.mktemp("walled") / "runtime"
-    build_runtime(UNIT, runtime)
-    with Grader(UNIT, read_notebook(source_notebook(UNIT)), runtime, SECRETS[0]) as made:
+    build_runtime(unit, runtime)
+    with Grader(unit, read_notebook(source_notebook(unit)), runtime, SECRETS[0]) as made:
         graded = made.grade_submission(Submission("", [], []))
         if not graded.walls.startswith("bubblewrap"):
             pytest.skip(f"no walls on this machine: {graded.walls}")
         yield made
 
 
-def graded(grader: Grader, source: str) -> dict[str, tuple[int, str, list[str]]]:
-    """Score, first diagnosis and messages of every exercise of a submission with one cell."""
+def verdicts_on(grader: Grader, source: str) -> dict[str, Verdict]:
+    """By exercise, of a submission with one cell."""
     verdicts = grader.grade_submission(Submission("", [("answer", source)], [])).exercises
-    return {v.exercise: (v.score, first_diagnosis(v), v.messages) for v in verdicts}
+    return {verdict.exercise: verdict for verdict in verdicts}
 
 
-@pytest.mark.parametrize("answer", [*RIGHT, *WRONG, *CHEATS], ids=lambda answer: answer.id)
+@pytest.mark.parametrize(
+    "grader, answer",
+    [
+        pytest.param(unit, answer, id=f"{unit.number}-{answer.id}")
+        for unit in UNITS
+        for kind in ("RIGHT", "WRONG", "CHEATS")
+        for answer in getattr(bank_of(unit.number), kind)
+    ],
+    indirect=["grader"],
+)
 def test_every_answer_of_the_bank_gets_its_verdict(grader: Grader, answer) -> None:
-    got = graded(grader, answer.source)
-    verdicts = {exercise: got[exercise][:2] for exercise in answer.expected}
-    assert verdicts == answer.expected
+    got = verdicts_on(grader, answer.source)
+    for exercise, expected in answer.expected.items():
+        assert (got[exercise].score, first_diagnosis(got[exercise])) == expected
 
 
 IMPORTS = {
@@ -58,8 +70,9 @@ from mpedu.families import gpipe""",
 }
 
 
+@pytest.mark.parametrize("grader", [load_unit("03")], indirect=True, ids=["03"])
 @pytest.mark.parametrize("way", IMPORTS)
 def test_the_imported_answer_scores_nothing(grader: Grader, way: str) -> None:
-    got = graded(grader, IMPORTS[way])
-    assert (got["gpipe"][0], got["gpipe_fast"][0]) == (0, 0)
-    assert "this is the exercise" in got["gpipe"][2][0]
+    got = verdicts_on(grader, IMPORTS[way])
+    assert (got["gpipe"].score, got["gpipe_fast"].score) == (0, 0)
+    assert "this is the exercise" in got["gpipe"].messages[0]
