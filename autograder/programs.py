@@ -12,7 +12,7 @@ from autograder.diagnosis import StudentError
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import encode
 from autograder.worker.trouble import Trouble
-from mpedu.exchange import Exchange
+from mpedu.exchange import Exchange, in_time
 from mpedu.meter import Meter
 from mpedu.ranks.deadlock import deadlock
 from mpedu.simulate import Timeline
@@ -44,6 +44,7 @@ class RanksRun(NamedTuple):
 
     makespan_s: when the last rank has ended. bought: by rank, the (object, method) of each piece of
     served work, in order. unwaited: what was started and never waited for, a sentence each.
+    contents: what each message of the timeline held, None where it was empty.
     """
 
     results: list[Any]
@@ -52,6 +53,7 @@ class RanksRun(NamedTuple):
     makespan_s: float
     bought: list[list[tuple[str, str]]]
     unwaited: Sequence[str] = ()
+    contents: Sequence[Any] = ()
 
 
 class Books:
@@ -59,6 +61,7 @@ class Books:
 
     def __init__(self, n_ranks: int, machine: Simulated) -> None:
         self.exchange = Exchange(n_ranks, machine.link, machine.between, machine.node_size)
+        self.exchange.contents = []
         self.bought: list[list[tuple[str, str]]] = [[] for _ in range(n_ranks)]
 
     def buy(self, rank: int, served: Served, method: str, args: tuple[Any, ...]) -> bytes:
@@ -89,14 +92,20 @@ class Books:
         if left_over:
             more = f" (and {len(left_over) - 1} more)" if len(left_over) > 1 else ""
             raise StudentError("unreceived", f"{left_over[0]}{more}.")
-        spans = sorted(exchange.spans, key=lambda span: (span.start_s, span.rank))
-        sent = sorted(exchange.sent, key=lambda one: (one.start_s, one.source, one.destination))
-        timeline = Timeline(spans, len(results), tuple(sent))
-        makespan_s = max(exchange.clock_s)
         unwaited = sorted(
             f"rank {one.rank} never waits for its {one.what}" for one in exchange.untaken
         )
-        return RanksRun(results, exchange.meter, timeline, makespan_s, self.bought, unwaited)
+        sent = zip(exchange.sent, exchange.contents or (), strict=True)
+        contents = [x for _, x in sorted(sent, key=lambda pair: in_time(pair[0]))]
+        return RanksRun(
+            results,
+            exchange.meter,
+            exchange.timeline(),
+            max(exchange.clock_s),
+            self.bought,
+            unwaited,
+            contents,
+        )
 
     def stuck(self) -> StudentError:
         """Why no rank can go on: who waits for whom, and in which operation."""

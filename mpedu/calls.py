@@ -10,6 +10,7 @@ from mpedu.arrays import Array, Unfit, kind_of
 
 TAGS = 2**31  # gloo carries no larger tag
 USER_TAGS = 2**29  # tags of programs are below; up to twice as many say what a message is
+ANNOUNCED = USER_TAGS - 16  # from here on the tags are ours, and no report tells them
 ENGINE_TAGS = 2**30  # from here on are the engine's
 OPERATIONS = ("sum", "max")
 
@@ -30,6 +31,16 @@ def even_sizes(n_rows: int, n_ranks: int) -> tuple[int, ...]:
     """Rows of each rank where `n_rows` are split as evenly as can be, larger parts first."""
     size, more = divmod(n_rows, n_ranks)
     return tuple(size + (rank < more) for rank in range(n_ranks))
+
+
+def words(what: str, tag: int) -> str:
+    """What a report says of a message, in brackets: the program's words and its tag."""
+    if not tag and not what:  # as nearly always
+        return ""
+    said = [what] if what else []
+    if 0 < tag < ANNOUNCED:
+        said.append(f"tag {tag}")
+    return f" ({', '.join(said)})" if said else ""
 
 
 class Checks:

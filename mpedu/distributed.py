@@ -1,10 +1,9 @@
 """`Comm` over torch.distributed: gloo between processes on CPU, NCCL between GPUs."""
 
-import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,15 +11,14 @@ import torch
 import torch.distributed as dist
 
 from mpedu.arrays import Array, kind_of
+from mpedu.calls import words
 from mpedu.checked import Agreement, Messages
-from mpedu.comm import USER_TAGS, Call, Channel, Comm, Link, Request
+from mpedu.comm import Call, Channel, Comm, Link, Request
 from mpedu.flights import Flight, Seat, take_off
 from mpedu.ranks.unfinished import Ledger, Line
 from mpedu.started import Agreed, Flying, Noted, told_of_loss
 from mpedu.started import LostPeer as LostPeer  # importable from here too
 from mpedu.world import End, World
-
-ANNOUNCED = USER_TAGS - 16  # from here on no report tells the tag
 
 
 class ProcessComm(Comm):
@@ -60,13 +58,6 @@ class ProcessComm(Comm):
             self._beside = ThreadPoolExecutor(1, thread_name_prefix="collectives")
             self._last: Future[tuple[Flight, bool]] = Future()
             self._last.set_result((Flight(), False))
-
-    @staticmethod
-    def from_environment(**how: Any) -> AbstractContextManager[Comm]:
-        """This process as a rank that torchrun has started; see `torchrun.from_environment`."""
-        torchrun = importlib.import_module("mpedu.torchrun")
-        rank: AbstractContextManager[Comm] = torchrun.from_environment(**how)
-        return rank
 
     @property
     def ledger(self) -> Ledger:
@@ -120,8 +111,10 @@ class ProcessComm(Comm):
     def _starting(self, async_op: bool) -> Iterator[None]:
         """What `_start` is called in, which may wait for the others unless it is async."""
         self._is_async = async_op
-        yield
-        self._is_async = False
+        try:
+            yield
+        finally:
+            self._is_async = False
 
     def _number(self, rank: int) -> int:
         return self._members[rank]
@@ -129,23 +122,23 @@ class ProcessComm(Comm):
     def _isend(self, x: Array, destination: int, tag: int, what: str) -> Request:
         number = self._members[destination]
         self._count(x, number)
-        words = _words(what, tag)
-        name = f"send to rank {number}{words}"
+        told = words(what, tag)
+        name = f"send to rank {number}{told}"
         if self._messages is not None:
             line = Line(self._name, self._world.rank, number, tag)
-            self.ledger.sent[line].begin(f"{kind_of(x).spec(x)}{words}")
+            self.ledger.sent[line].begin(f"{kind_of(x).spec(x)}{told}")
             return self._messages.isend(x, destination, tag, name)
         return self._ends[destination].send(x, tag, name)
 
     def _irecv(self, source: int, out: Array, tag: int, what: str) -> Request:
         number = self._members[source]
         self.meter.call(self._world.rank, "recv")
-        words = _words(what, tag)
-        name = f"recv from rank {number}{words}"
+        told = words(what, tag)
+        name = f"recv from rank {number}{told}"
         if self._messages is not None:
             line = Line(self._name, number, self._world.rank, tag)
-            end = self.ledger.posted[line].begin(words)
-            return Noted(self._messages.irecv(source, out, tag, name, words), end)
+            end = self.ledger.posted[line].begin(told)
+            return Noted(self._messages.irecv(source, out, tag, name, told), end)
         if out is None:
             raise self._wrong("irecv", "messages are not checked here, so give `out`")
         return self._ends[source].receive(out, tag, name)
@@ -217,11 +210,3 @@ class _LinkEnd(Channel):
 
 def _number(rank: int, group: dist.ProcessGroup | None) -> int:
     return rank if group is None else dist.get_global_rank(group, rank)
-
-
-def _words(what: str, tag: int) -> str:
-    """What a report says of a message, in brackets: the user's words and the user's tag."""
-    words = [what] if what else []
-    if 0 < tag < ANNOUNCED:
-        words.append(f"tag {tag}")
-    return f" ({', '.join(words)})" if words else ""

@@ -13,73 +13,27 @@ Rendezvous decides only who may go on: a send is done when its receiver has post
 """
 
 from collections import defaultdict, deque
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpedu.agreement import Mismatch, difference
-from mpedu.arrays import Array, Spec, kind_of
-from mpedu.collectives import Pattern, pattern_of
+from mpedu.arrays import Array, Spec
+from mpedu.calls import words
 from mpedu.comm import Call
-from mpedu.mail import Key, Mail, words
+from mpedu.mail import Key, Mail
 from mpedu.mail import Pending as Pending
 from mpedu.mail import Wire as Wire  # importable from here too
 from mpedu.meter import Meter
 from mpedu.ranks.board import Waiting
-from mpedu.simulate import Sent, Span
+from mpedu.rounds import Group as Group  # importable from here too
+from mpedu.rounds import Round, Task
+from mpedu.simulate import Sent, Span, Timeline
 
 _FOR_S = 1.0  # how long a rank has waited means nothing here
 
 
-class Group(NamedTuple):
-    """The ranks of one `Comm`, by their numbers among all ranks."""
-
-    number: int
-    members: tuple[int, ...]
-
-
-class _Round:
-    """One collective of a group: who has come to it, by rank in the group, with which call."""
-
-    def __init__(self, group: Group, number: int, operation: str) -> None:
-        self.group, self.number, self.operation = group, number, operation
-        self.calls: dict[int, Call] = {}
-        self.any_gradient = False
-        self.n_ended = 0
-
-
-class _Task:
-    """One rank's part in a round: its pattern and its clock. For the pattern it is the port."""
-
-    def __init__(self, exchange: "Exchange", round_: _Round, pending: Pending, at_s: float) -> None:
-        self.exchange, self.round, self.pending = exchange, round_, pending
-        self.rank, self.size = round_.group.members.index(pending.rank), len(round_.group.members)
-        self.clock_s = self.start_s = at_s
-        self._x = round_.calls[self.rank].x
-        self.pattern: Pattern = pattern_of(self, round_.calls[self.rank])
-
-    def isend(self, x: Array, destination: int) -> Pending:
-        """Posts a copy of `x`, or an empty message."""
-        pending = Pending(self.pending.rank, self.round.operation)
-        self.exchange._mail.post(self._key(self.rank, destination), x, pending, self.clock_s, 1)
-        return pending
-
-    def irecv(self, source: int) -> Pending:
-        """Posts a receive."""
-        pending = Pending(self.pending.rank, self.round.operation)
-        self.exchange._mail.want(self._key(source, self.rank), None, pending)
-        return pending
-
-    def taken(self, x: Array) -> Array:
-        """What was received, as an array of the kind that this rank has given."""
-        if x is None or type(x) is type(self._x) or kind_of(x) is (kind := kind_of(self._x)):
-            return x
-        own = kind.empty(self._x, tuple(x.shape))
-        kind.fill(own, x)
-        return own
-
-    def _key(self, source: int, destination: int) -> Key:
-        members = self.round.group.members
-        tag = -1 - self.round.number
-        return Key(self.round.group.number, members[source], members[destination], tag)
+def in_time(sent: Sent) -> tuple[float, int, int]:
+    """The order in which messages were sent."""
+    return float(sent.start_s), sent.source, sent.destination
 
 
 class Exchange:
@@ -88,7 +42,8 @@ class Exchange:
     link, between: the wires inside a node and between nodes. node_size: ranks of a node, None where
     all are on one; ValueError where the ranks do not fill their nodes. clock_s: each rank's compute
     clock. freed: ranks whose wait has ended, in that order, for whoever runs them to take out.
-    untaken: messages that a rank has started to send or receive and not waited for.
+    untaken: what a rank has started and not waited for. contents: what the messages of `sent` held,
+    in their order, for whoever asks for it by making it a list.
     """
 
     def __init__(
@@ -100,15 +55,16 @@ class Exchange:
         self.clock_s = [0.0] * n_ranks
         self.spans: list[Span] = []
         self.sent: list[Sent] = []
+        self.contents: list[Array] | None = None
         self.freed: deque[int] = deque()
         self.waits: dict[int, Pending] = {}
-        self.untaken: set[Pending] = set()
+        self.untaken: dict[Pending, None] = {}
         self.finished: set[int] = set()
         self._communication_s = [0.0] * n_ranks
-        self._rounds: dict[tuple[int, int], _Round] = {}
+        self._rounds: dict[tuple[int, int], Round] = {}
         self._n_rounds: defaultdict[tuple[int, int], int] = defaultdict(int)  # by group, rank
-        self._tasks: list[deque[_Task]] = [deque() for _ in range(n_ranks)]  # the first one runs
-        self._ready: deque[tuple[_Task, Array]] = deque()
+        self._tasks: list[deque[Task]] = [deque() for _ in range(n_ranks)]  # the first one runs
+        self._ready: deque[tuple[Task, Array]] = deque()
         self._groups: dict[tuple[int, int, int], Group] = {}
 
     # The calls of a rank; none of them blocks. Ranks, tags and sizes have been checked.
@@ -120,7 +76,7 @@ class Exchange:
         peer = group.members[destination]
         pending = Pending(rank, f"send to rank {peer}{words(what, tag)}", peer)
         self.meter.call(rank, "send")
-        self.untaken.add(pending)
+        self.untaken[pending] = None
         key = Key(group.number, rank, peer, tag)
         self._mail.post(key, x, pending, self.clock_s[rank], 0)
         self._run()
@@ -133,7 +89,7 @@ class Exchange:
         peer = group.members[source]
         pending = Pending(rank, f"recv from rank {peer}{words(what, tag)}", peer)
         self.meter.call(rank, "recv")
-        self.untaken.add(pending)
+        self.untaken[pending] = None
         self._mail.want(Key(group.number, peer, rank, tag), spec, pending)
         self._run()
         return pending
@@ -143,7 +99,7 @@ class Exchange:
         number = self._n_rounds[group.number, rank]
         self._n_rounds[group.number, rank] += 1
         round_ = self._rounds.setdefault(
-            (group.number, number), _Round(group, number, call.operation)
+            (group.number, number), Round(group, number, call.operation)
         )
         place = group.members.index(rank)
         # Who is like one is like all; only in all_to_all each pair has numbers of its own.
@@ -157,7 +113,8 @@ class Exchange:
         self.meter.call(rank, call.operation)
         pending = Pending(rank, call.operation)
         pending.round = round_
-        self._tasks[rank].append(_Task(self, round_, pending, self.clock_s[rank]))
+        self.untaken[pending] = None
+        self._tasks[rank].append(Task(self._mail, round_, pending, self.clock_s[rank]))
         if len(self._tasks[rank]) == 1:
             self._begin(rank)
         self._run()
@@ -184,7 +141,7 @@ class Exchange:
 
     def take(self, rank: int, pending: Pending) -> Array:
         """What a call gives, once it is done; moves the compute clock. Raises its Mismatch."""
-        self.untaken.discard(pending)
+        self.untaken.pop(pending, None)
         if pending.error is not None:
             raise pending.error
         self.clock_s[rank] = max(self.clock_s[rank], pending.ready_s)
@@ -221,7 +178,20 @@ class Exchange:
                 for task in tasks
                 for absent in self._peers(task.pending)[:1]
             ]
+        for pending in self.untaken:
+            if pending.done and pending.round is not None:
+                lines.append(f"rank {pending.rank} never waited for the {pending.what} it started")
+            elif pending.done and pending.what.startswith("recv"):
+                lines.append(
+                    f"rank {pending.rank} never waited for what it started to receive from "
+                    f"{pending.what.removeprefix('recv from ')}"
+                )
         return lines
+
+    def timeline(self) -> Timeline:
+        """What was computed and sent so far, in order of time."""
+        spans = sorted(self.spans, key=lambda span: (span.start_s, span.rank))
+        return Timeline(spans, len(self.clock_s), tuple(sorted(self.sent, key=in_time)))
 
     def _finish(self, pending: Pending) -> None:
         pending.done = True
@@ -235,6 +205,8 @@ class Exchange:
         """Records the message that a receive has got."""
         message, pending.message = pending.message, None
         if message is not None:
+            if self.contents is not None:
+                self.contents.append(message.x)
             key, tag = message.key, max(message.key.tag, -1)
             self.sent.append(
                 Sent(
@@ -263,7 +235,7 @@ class Exchange:
             task, pending = self._ready.popleft()
             self._go_on(task, pending)
 
-    def _go_on(self, task: _Task, pending: Pending | None) -> None:
+    def _go_on(self, task: Task, pending: Pending | None) -> None:
         while True:
             value = None
             if pending is not None:
@@ -279,7 +251,7 @@ class Exchange:
                 pending.task = task
                 return
 
-    def _end(self, task: _Task, value: Any) -> None:
+    def _end(self, task: Task, value: Any) -> None:
         pending, rank = task.pending, task.pending.rank
         self._communication_s[rank] = pending.ready_s = task.clock_s
         pending.value, pending.any_gradient = value, task.round.any_gradient

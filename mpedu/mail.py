@@ -9,9 +9,9 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple
 
-from mpedu.agreement import Mismatch
+from mpedu.agreement import Mismatch, message_difference
 from mpedu.arrays import Array, Spec, kind_of
-from mpedu.comm import USER_TAGS
+from mpedu.calls import words
 from mpedu.faults import require_at_least
 from mpedu.meter import Meter
 
@@ -155,12 +155,12 @@ class Mail:
             self._wanted[key].append((spec, pending))
 
     def _match(self, message: Message, spec: Spec | None, taken: Pending) -> None:
+        key = message.key
         if spec is not None and spec != message.spec:
-            taken.error = Mismatch(
-                f"recv on rank {message.key.destination}: rank {message.key.source} sends "
-                f"{message.spec}{words('', message.key.tag)}, and the array to receive into is "
-                f"{spec}; both ends must give the same dtype and shape"
+            why = message_difference(
+                key.source, key.destination, message.spec, spec, words("", key.tag)
             )
+            taken.error = Mismatch(why)
         taken.message, taken.value, taken.ready_s = message, message.x, message.arrival_s
         message.sent.ready_s = message.end_s
         self._finished(message.sent)
@@ -190,13 +190,3 @@ def _check(wire: Wire) -> None:
     is_wire = isinstance(wire, Wire) and all(isinstance(number, Real) for number in wire)
     if not (is_wire and 0 <= wire.latency_s < float("inf") and wire.bytes_per_s > 0):
         raise ValueError(f"{wire!r} is no wire; give Wire(latency_s >= 0, bytes_per_s > 0)")
-
-
-def words(what: str, tag: int) -> str:
-    """What a report says of a message, in brackets: the user's words and the user's tag."""
-    if not tag and not what:  # as nearly always
-        return ""
-    words = [what] if what else []
-    if 0 < tag < USER_TAGS:
-        words.append(f"tag {tag}")
-    return f" ({', '.join(words)})" if words else ""

@@ -105,11 +105,7 @@ def run_simulated(
 
 
 def _timeline(exchange: Exchange) -> Timeline | None:
-    if not exchange.spans and not exchange.sent:
-        return None
-    spans = sorted(exchange.spans, key=lambda span: (span.start_s, span.rank))
-    sent = sorted(exchange.sent, key=lambda sent: (sent.start_s, sent.source, sent.destination))
-    return Timeline(spans, len(exchange.clock_s), tuple(sent))
+    return exchange.timeline() if exchange.spans or exchange.sent else None
 
 
 def _error(baton: Baton, ended: bool, timeout_s: float | None) -> RankError | None:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mpedu.comm import Alone, Comm
+from mpedu.alone import Alone
+from mpedu.comm import Comm
 from mpedu.families import naive
 from mpedu.faults import require_at_least
 from mpedu.launch import run_ranks

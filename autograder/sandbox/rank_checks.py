@@ -10,8 +10,9 @@ import numpy as np
 from autograder.programs import Served
 from autograder.worker.protocol import Channel
 from mpedu.agreement import Mismatch
+from mpedu.alone import Alone
 from mpedu.arrays import Array, Spec
-from mpedu.comm import Alone, Call
+from mpedu.comm import Call
 from mpedu.exchange import Group, Pending
 
 # What a process may report of its code; what befalls several ranks, and time, the judge tells.

@@ -229,11 +229,13 @@ class RankJudge:
         """Moves the clock of a rank that has got its answer, in its turn."""
         number, rank.waits_for = rank.waits_for or 0, None
         pending, at = rank.requests[number]
-        if pending.error is None:
+        try:
             value = self._exchange.take(rank.rank, pending)
-            del rank.requests[number]
-            if pending.round is not None and pending.round.operation == "split":
-                rank.colors[at] = value.tolist()
+        except Mismatch:  # it was told, and may ask again
+            return
+        del rank.requests[number]
+        if pending.round is not None and pending.round.operation == "split":
+            rank.colors[at] = value.tolist()
 
     def _now(self, rank: Rank, *parts: Any) -> bool:
         return self._answer(rank, wire.DONE, self._exchange.clock_s[rank.rank])

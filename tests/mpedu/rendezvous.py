@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import torch
 
-from mpedu.comm import Channel, Comm, Done, Request
+from mpedu.alone import Done
+from mpedu.comm import Channel, Comm, Request
 
 LIMIT_S = 10.0
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mpedu.comm import Alone
+from mpedu.alone import Alone
 from mpedu.simulate import Span
 
 

@@ -2,8 +2,8 @@ import pytest
 import rendezvous
 import torch
 
+from mpedu.alone import Alone
 from mpedu.announce import Announcer, pack, pack_specs, unpack, unpack_specs
-from mpedu.comm import Alone
 from mpedu.schedule import Action
 from mpedu.stages import Spec
 

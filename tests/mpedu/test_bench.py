@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from mpedu import bench
+from mpedu.alone import Alone
 from mpedu.bench_engines import Task, differences, engines, ours, turns
 from mpedu.bench_figures import (
     COLUMNS,
@@ -24,7 +25,6 @@ from mpedu.bench_figures import (
     summary,
     verdicts,
 )
-from mpedu.comm import Alone
 from mpedu.families import gpipe, naive
 from mpedu.faults import Failure
 from mpedu.model import GPTConfig

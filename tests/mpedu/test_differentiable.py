@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
-from mpedu.comm import Alone
+from mpedu.alone import Alone
 from mpedu.launch import run_ranks
 from mpedu.ranks.outcome import RankError
 

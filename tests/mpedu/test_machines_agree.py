@@ -241,6 +241,14 @@ FAULTS = {
         by_rank(nothing, lambda c: c.irecv(0, np.zeros(2))),
         ["rank 0 never sent what rank 1 started to receive from it"],
     ),
+    "a receive that is never waited for": (
+        by_rank(lambda c: c.send(np.zeros(2), 1, tag=7), lambda c: c.irecv(0, tag=7)),
+        [r"rank 1 never waited for what it started to receive from rank 0 \(tag 7\)"],
+    ),
+    "a collective that is never waited for": (
+        lambda c: nothing(c.all_reduce(np.ones(2), async_op=True)),
+        ["rank 0 never waited for the all_reduce it started"],
+    ),
     "bad input": (
         lambda c: c.send(np.zeros(2), 5) if c.rank else c.barrier(),
         ["rank 1 failed: ValueError: send on rank 1: no rank 5; there are 0..1"],

@@ -158,7 +158,12 @@ def test_a_rank_that_nothing_ends_is_given_up_and_told(monkeypatch):
 
 
 def test_the_comm_of_a_run_that_is_over_says_so():
-    comm, request = simulated(lambda comm: (comm, comm.barrier(async_op=True)), 1).results[0]
+    def program(comm):
+        request = comm.barrier(async_op=True)
+        request.wait()
+        return comm, request
+
+    comm, request = simulated(program, 1).results[0]
     for call in (comm.barrier, request.wait, lambda: comm.compute(seconds=1)):
         with pytest.raises(RuntimeError, match="this run is over; a Comm and its requests work"):
             call()

@@ -5,8 +5,8 @@ import pytest
 import torch
 from small_runs import losses_of, small
 
+from mpedu.alone import Alone
 from mpedu.checkpoint import Checkpoint, latest_checkpoint
-from mpedu.comm import Alone
 from mpedu.model import GPTConfig, build_stage, count_targets, token_loss
 from mpedu.train import train
 from mpedu.training import CHECKPOINTS, WARM_UP_STEPS, Plan, TrainConfig, Trainer, about_run, run_of

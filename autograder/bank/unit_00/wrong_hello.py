@@ -34,6 +34,41 @@ return []
         "collective",
     ),
     _hello(
+        "sends_zeros",
+        """
+if comm.rank:
+    comm.send(np.array(0), 0)
+    return []
+for source in range(1, comm.size):
+    comm.recv(source)
+return list(range(comm.size))
+""",
+        2,
+        "not_its_number",
+    ),
+    _hello(
+        "counts_from_one",
+        """
+if comm.rank:
+    comm.send(np.array(comm.rank + 1), 0)
+    return []
+return [0, *(int(comm.recv(source)) - 1 for source in range(1, comm.size))]
+""",
+        2,
+        "not_its_number",
+    ),
+    _hello(
+        "empty_messages",
+        """
+if comm.rank:
+    comm.send(np.zeros(0), 0)
+    return []
+return [0, *(source + comm.recv(source).size for source in range(1, comm.size))]
+""",
+        2,
+        "not_its_number",
+    ),
+    _hello(
         "own_missing",
         "if comm.rank == 0:\n"
         f"    return [int(comm.recv(source)) for source in range(1, comm.size)]{_SEND}",
@@ -94,7 +129,7 @@ return numbers
         "    return [0] + [int(comm.recv(r)) for r in range(1, comm.size)]\n"
         "comm.send(np.array(comm.size), 0)\nreturn []",
         2,
-        "differs",
+        "not_its_number",
     ),
     _hello(
         "asks_rank_0_too",

@@ -9,6 +9,7 @@ from autograder.checks.unit_00.programs import (
     called_collective,
     failed,
     links,
+    shown_array,
     waits,
 )
 from autograder.checks.values import article, shown, whole_problem
@@ -31,6 +32,19 @@ def unasked(case: Case, got: Any) -> Diagnosis | None:
     return None
 
 
+def _other_content(case: Case, got: Any) -> Diagnosis | None:
+    """Which rank sends something else than its number: then rank 0 cannot know it from that."""
+    for sent, x in zip(got.timeline.messages, got.contents, strict=True):
+        if sent.destination == 0 and not (np.size(x) and np.all(np.equal(x, sent.source))):
+            text = (
+                f"{case}: rank {sent.source} sends {shown_array(x)} to rank 0, and not its number, "
+                f"{sent.source}."
+            )
+            general = "some rank sends something else than its number."
+            return Diagnosis("not_its_number", text, general)
+    return None
+
+
 def _failed(case: Case, got: Any) -> Diagnosis | None:
     """As `failed`; NumPy's own words for int(..) of an array with an axis tell no way out."""
     bad = failed(case, got)
@@ -40,7 +54,10 @@ def _failed(case: Case, got: Any) -> Diagnosis | None:
 
 
 def differs(case: Case, got: Any) -> Diagnosis | None:
-    """For `examine`: what is wrong with the lists, None where they are right."""
+    """For `examine`: what is wrong with the numbers, None where they are right."""
+    bad = _other_content(case, got)
+    if bad:
+        return bad
     n_ranks, first = case.args[0], got.results[0]
     problem = _list_problem(first)
     if problem:
