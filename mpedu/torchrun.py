@@ -155,17 +155,21 @@ def _board_file(place: Place) -> Path:
 
 
 class _Watch:
-    """A thread that ends this rank when it waits for too long, and says for whom."""
+    """A thread that ends this rank when it waits for too long, or when who started it has gone."""
 
     def __init__(self, board: Board, rank: int, wait_s: float) -> None:
         self.board, self._rank, self._wait_s = board, rank, wait_s
         self._main = threading.main_thread().ident
+        self._parent = os.getppid()
         self.is_over = threading.Event()
         self.has_spoken = False
 
     def run(self) -> None:
         """Looks until the rank is over."""
         while not self.is_over.wait(LOOK_S):
+            if os.getppid() != self._parent:  # nobody is left who would end this rank
+                _say([f"rank {self._rank} ends, for what started it has gone"])
+                os._exit(1)
             waiting = [w for w in self.board.waiting() if w.text != FINISHED]
             late = {w.rank: self._limit_s(w) for w in waiting if w.for_s > self._limit_s(w)}
             if self._rank in late:

@@ -71,6 +71,26 @@ def test_a_fault_is_told_and_ends_all_ranks(how, tmp_path):
         assert "exitcode  : 7" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process does not know its parent")
+def test_ranks_end_though_torchrun_was_killed_and_they_wait_for_nobody(tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", *STANDALONE, "--nproc-per-node=2"]
+    process = subprocess.Popen(
+        [*command, PROGRAM, "endless", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ, TMPDIR=str(tmp_path)),
+    )
+    with process:
+        for _ in range(2):
+            assert process.stdout.readline() == "rank at work\n"
+        process.kill()
+
+        def nobody():
+            return not left_over.marked(str(tmp_path))
+
+        assert left_over.until(nobody)
+
+
 @pytest.fixture
 def set_environment(monkeypatch):
     """Sets the variables of torchrun, and unsets those that are not given."""

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import torch
 
-from mpedu.distributed import ProcessComm
+from mpedu.comm import Comm
 
 WAIT_S = 0.8
 
@@ -54,8 +54,14 @@ def differing(comm):
     comm.all_reduce(np.zeros(1 + comm.rank))
 
 
+def endless(comm):
+    print("rank at work", flush=True)
+    while True:
+        pass
+
+
 if __name__ == "__main__":
-    with ProcessComm.from_environment(wait_s=WAIT_S) as comm:
+    with Comm.from_environment(wait_s=WAIT_S) as comm:
         comm.barrier()
         result = globals()[sys.argv[1]](comm)
     print(f"rank {comm.rank} gives {result}\n", end="", flush=True)
