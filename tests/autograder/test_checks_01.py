@@ -157,7 +157,7 @@ def test_at_break_even_both_ways_take_equally_long():
 # In a notebook, and on real ranks.
 
 
-def test_an_extra_fails_in_a_notebook_though_it_has_no_points(tmp_path, monkeypatch):
+def test_an_extra_fails_in_a_notebook_though_it_has_no_points(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = names_of(
         "from autograder.notebook import check\n\ndef tree_broadcast(comm, x):\n    return x\n"
@@ -167,6 +167,7 @@ def test_an_extra_fails_in_a_notebook_though_it_has_no_points(tmp_path, monkeypa
     exec(RIGHT[0].source, names)
     exec("outcome = check('tree_broadcast')", names)
     assert names["outcome"] is None
+    assert capsys.readouterr().out == "E5 Extra: broadcast along a tree: passed.\n"
 
 
 @pytest.mark.parametrize("n_ranks", [2, 4])

@@ -1,17 +1,17 @@
 """Unit 00, ranks and messages: its exercises and what their answers must do."""
 
-from autograder.checks.subjects import Answered, Bounded, outcomes, same_miss
-from autograder.checks.unit_00 import blame_mistakes as blames
-from autograder.checks.unit_00 import deadlock_mistakes as deadlocks
-from autograder.checks.unit_00 import hello_mistakes as hellos
-from autograder.checks.unit_00 import ring_mistakes as rings
-from autograder.checks.unit_00.programs import (
+from autograder.checks.programs import (
     OnRanks,
     Ran,
     arrays,
     drawn_link,
     on_ranks,
 )
+from autograder.checks.subjects import Answered, Bounded, outcomes, same_miss
+from autograder.checks.unit_00 import blame_mistakes as blames
+from autograder.checks.unit_00 import deadlock_mistakes as deadlocks
+from autograder.checks.unit_00 import hello_mistakes as hellos
+from autograder.checks.unit_00 import ring_mistakes as rings
 from autograder.checks.unit_00.stops import drawn_stops
 from autograder.checks.unit_00.texts import GUESSES as GUESSES
 from autograder.checks.unit_00.texts import HINTS

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from autograder.checks.unit_00.programs import (
+from autograder.checks.programs import (
     among_several,
     message_s,
     shown_array,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.unit_00.programs import (
+from autograder.checks.programs import (
     among_several,
     called_collective,
     failed,

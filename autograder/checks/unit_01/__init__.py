@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from autograder.checks.programs import OnRanks
 from autograder.checks.subjects import Answered, Bounded, misses, outcomes, resting_on, same_miss
-from autograder.checks.unit_00.programs import OnRanks
 from autograder.checks.unit_01 import cause_mistakes as causes
 from autograder.checks.unit_01 import cost_mistakes as costs
 from autograder.checks.unit_01 import ring_mistakes as rings

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.unit_00.programs import among_several, stands_in
+from autograder.checks.programs import among_several, stands_in
 from autograder.checks.unit_01.rings import (
     Expected,
     given,

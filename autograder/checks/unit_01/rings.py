@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.unit_00.programs import (
+from autograder.checks.programs import (
     OnRanks,
     Ran,
     array_problem,

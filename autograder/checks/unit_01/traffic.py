@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from autograder.checks.unit_00.programs import called_collective, links, next_rank
+from autograder.checks.programs import called_collective, links, next_rank
 from autograder.checks.unit_01.rings import (
     BYTES,
     EXPECTED,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.unit_00.programs import OnRanks, failed, on_ranks
+from autograder.checks.programs import OnRanks, failed, on_ranks
 from autograder.checks.unit_01.rings import (
     BYTES,
     EXPECTED,

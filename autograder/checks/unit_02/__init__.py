@@ -174,6 +174,8 @@ def memory_bill(subject: Subject, draw: Draw) -> None:
         examine(Answered(answers), even, activations, held.ACTIVATIONS)
         if not of_layers:  # else those of the layers that lie elsewhere, told above
             examine(Answered(others), uneven, activations, held.ACTIVATIONS)
+        nothing_held = Case("memory_bill", (model(draw, tied=False), 1, 0))
+        examine(subject, [nothing_held], activations)
     with draw.group("too many or too few ranks refused", points=1):
         if missed and not answered.some_form(answers):  # refusing everything is no answer
             raise Miss(missed)

@@ -1,4 +1,4 @@
-"""Rank programs of unit 00: run as a check asks, and what the judge saw of a run."""
+"""Rank programs as checks ask them, and what the judge saw of a run."""
 
 import re
 from collections.abc import Callable, Sequence
