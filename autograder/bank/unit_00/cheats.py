@@ -1,16 +1,9 @@
 """Cheats of unit 00: no messages, the answer imported or tabulated, counters patched, lies."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from autograder.bank import Answer
+from autograder.bank.tabulated import tabulated
 from autograder.bank.unit_00.right import RIGHT
-from autograder.checks import unit_00
-from autograder.exercise import Draw, Exercise
-from autograder.local import LocalSubject
-from autograder.seeds import PUBLIC_SECRET, case_seed
 
-_EXERCISES = [value for value in vars(unit_00).values() if isinstance(value, Exercise)]
 _RING = ("ring_pass", "ring_pass_fast")
 _MEND = ("fix_deadlock", "fix_deadlock_fast")
 
@@ -162,75 +155,6 @@ def blame(waits):
 """
 
 
-class _Recorder:
-    """A right student whose answers are kept, by function, arguments, rank and size."""
-
-    def __init__(self, table: dict[str, str], exercise: Exercise) -> None:
-        names: dict[str, Any] = {"__name__": "__main__"}
-        exec(RIGHT[0].source, names)
-        self._table, self._name = table, exercise.names[0]
-        self._subject = LocalSubject(names, exercise.names)
-
-    def __call__(self, *args: Any) -> Any:
-        return getattr(self, self._name)(*args)
-
-    def __getattr__(self, name: str) -> Any:
-        def answer(*args: Any) -> Any:
-            got = getattr(self._subject, name)(*args)
-            self._table[repr(args[0])] = repr(got)
-            return got
-
-        return answer
-
-    def run_ranks(
-        self, name: str, n_ranks: int, arguments: Sequence[tuple[Any, ...]], machine: Any
-    ) -> Any:
-        run = self._subject.run_ranks(name, n_ranks, list(arguments), machine)
-        for rank, (given, result) in enumerate(zip(arguments, run.results, strict=True)):
-            numbers = [x.tolist() for x in given]
-            self._table[repr((name, numbers, rank, n_ranks))] = repr(
-                result.tolist() if hasattr(result, "tolist") else result
-            )
-        return run
-
-
-def _tabulated() -> str:
-    """The source of an answer that knows every public case, and nothing else."""
-    table: dict[str, str] = {}
-    for exercise in _EXERCISES:
-        seed = case_seed(PUBLIC_SECRET, exercise.unit, exercise.id, 0)
-        exercise.run(_Recorder(table, exercise), Draw(seed))
-    return f"""
-import numpy as np
-
-TABLE = {table!r}
-
-
-def look_up(key):
-    return eval(TABLE.get(repr(key), "None"))
-
-
-def hello(comm):
-    return look_up(("hello", [], comm.rank, comm.size))
-
-
-def ring_pass(comm, token):
-    return as_array(look_up(("ring_pass", [token.tolist()], comm.rank, comm.size)))
-
-
-def fix_deadlock(comm, x):
-    return as_array(look_up(("fix_deadlock", [x.tolist()], comm.rank, comm.size)))
-
-
-def as_array(numbers):
-    return None if numbers is None else np.array(numbers)
-
-
-def blame(waits):
-    return look_up(waits)
-"""
-
-
 CHEATS = (
     Answer(
         "calls_a_collective",
@@ -261,7 +185,7 @@ CHEATS = (
     ),
     Answer(
         "tabulates_the_public_cases",
-        _tabulated(),
+        tabulated("00", RIGHT[0].source),
         {
             **_all_fail("hello", diagnosis="no_messages"),
             **_all_fail("ring_pass", diagnosis="no_array"),

@@ -1,93 +1,16 @@
 """Cheats of unit 01: the answer imported or tabulated, data without messages, counters patched."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from autograder.bank import Answer
+from autograder.bank.tabulated import tabulated
 from autograder.bank.unit_01 import cheat_sources as sources
 from autograder.bank.unit_01.right import RIGHT
-from autograder.checks import unit_01
-from autograder.diagnosis import StudentError
-from autograder.exercise import Draw, Exercise
-from autograder.local import LocalSubject
-from autograder.seeds import PUBLIC_SECRET, case_seed
 
-_EXERCISES = [value for value in vars(unit_01).values() if isinstance(value, Exercise)]
 _RINGS = ("ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "ring_all_reduce_fast")
 _PROGRAMS = (*_RINGS, "tree_broadcast")
 
 
 def _all_fail(*exercises: str, diagnosis: str) -> dict[str, tuple[int, str]]:
     return dict.fromkeys(exercises, (0, diagnosis))
-
-
-class _Recorder:
-    """A right student whose answers are kept, by function, arguments, rank and size."""
-
-    def __init__(self, table: dict[str, str], exercise: Exercise) -> None:
-        names: dict[str, Any] = {"__name__": "__main__"}
-        exec(RIGHT[0].source, names)
-        self._table = table
-        self._subject = LocalSubject(names, exercise.names)
-
-    def run_ranks(
-        self, name: str, n_ranks: int, arguments: Sequence[tuple[Any, ...]], machine: Any
-    ) -> Any:
-        run = self._subject.run_ranks(name, n_ranks, list(arguments), machine)
-        for rank, ((x,), result) in enumerate(zip(arguments, run.results, strict=True)):
-            key = (name, x.tolist(), rank, n_ranks)
-            self._table[repr(key)] = repr((result.tolist(), str(result.dtype)))
-        return run
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def answer(*args: Any) -> Any:
-            try:
-                got = getattr(self._subject, name)(*args)
-            except StudentError:
-                self._table[repr((name, args))] = "ValueError"
-                raise
-            self._table[repr((name, args))] = repr(got)
-            return got
-
-        return answer
-
-
-def _tabulated() -> str:
-    """The source of an answer that knows every public case, and nothing else."""
-    table: dict[str, str] = {}
-    for exercise in _EXERCISES:
-        seed = case_seed(PUBLIC_SECRET, exercise.unit, exercise.id, 0)
-        exercise.run(_Recorder(table, exercise), Draw(seed))
-    programs = "\n\n".join(
-        f"def {name}(comm, x):\n    return as_array(({name!r}, x.tolist(), comm.rank, comm.size))\n"
-        for name in _PROGRAMS
-        if name != "ring_all_reduce_fast"
-    )
-    functions = "\n\n".join(
-        f"def {name}(*args):\n    return look_up(({name!r}, args))\n"
-        for name in ("cost_s", "sum_cause")
-    )
-    return f"""
-import numpy as np
-
-TABLE = {table!r}
-
-
-def look_up(key):
-    answer = TABLE.get(repr(key), "None")
-    if answer == "ValueError":
-        raise ValueError(key)
-    return eval(answer)
-
-
-def as_array(key):
-    found = look_up(key)
-    return found if found is None else np.array(found[0], dtype=found[1])
-
-
-{programs}
-
-{functions}"""
 
 
 CHEATS = (
@@ -124,7 +47,7 @@ CHEATS = (
     ),
     Answer(
         "tabulates_the_public_cases",
-        _tabulated(),
+        tabulated("01", RIGHT[0].source),
         {
             **_all_fail("ring_all_gather", "ring_reduce_scatter", diagnosis="no_array"),
             **_all_fail("ring_all_reduce", "tree_broadcast", diagnosis="no_array"),

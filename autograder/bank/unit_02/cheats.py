@@ -1,17 +1,10 @@
 """Cheats of unit 02: import the answer, tabulate the public cases, patch what counts, lie."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from autograder.bank import Answer
+from autograder.bank.tabulated import tabulated
 from autograder.bank.unit_02.right import RIGHT
-from autograder.checks import unit_02
-from autograder.diagnosis import StudentError
-from autograder.exercise import Draw, Exercise
-from autograder.seeds import PUBLIC_SECRET, case_seed
-
-_EXERCISES = [value for value in vars(unit_02).values() if isinstance(value, Exercise)]
 
 
 def _all_fail(*exercises: str, diagnosis: str) -> dict[str, tuple[int, str]]:
@@ -138,42 +131,6 @@ def bill_cause(planned, measured):
 """
 
 
-class _Recorder:
-    """A subject that answers rightly and keeps every question with its answer as text."""
-
-    def __init__(self, table: dict[str, str]) -> None:
-        self._table = table
-        self._names: dict[str, Any] = {}
-        exec(RIGHT[0].source, self._names)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def answer(*args: Any) -> Any:
-            try:
-                got = self._names[name](*args)
-            except ValueError as error:
-                self._table[repr((name, args))] = "ValueError"
-                raise StudentError("raised", str(error), "ValueError") from None
-            self._table[repr((name, args))] = repr(got)
-            return got
-
-        return answer
-
-
-def _tabulated() -> str:
-    """The source of an answer that knows every public case, and nothing else."""
-    table: dict[str, str] = {}
-    for exercise in _EXERCISES:
-        seed = case_seed(PUBLIC_SECRET, exercise.unit, exercise.id, 0)
-        exercise.run(_Recorder(table), Draw(seed))
-    names = dict.fromkeys(name for exercise in _EXERCISES for name in exercise.names)
-    lines = ["from mpedu.schedule import Action", f"TABLE = {table!r}", "", "def look(*call):"]
-    lines += ["    found = TABLE[repr(call)]", "    if found == 'ValueError':"]
-    lines += ["        raise ValueError(str(call))", "    return eval(found)", ""]
-    for name in names:
-        lines += [f"def {name}(*args): return look({name!r}, args)", ""]
-    return "\n".join(lines)
-
-
 CHEATS = (
     Answer(
         "imports_the_answer",
@@ -199,8 +156,15 @@ CHEATS = (
     ),
     Answer(
         "tabulates_the_public_cases",
-        _tabulated(),
-        _all_fail(*(exercise.id for exercise in _EXERCISES), diagnosis="raised"),
+        tabulated("02", RIGHT[0].source),
+        {
+            **_all_fail("naive", diagnosis="not_a_schedule"),
+            **_all_fail("naive_busy", diagnosis="illegal"),
+            **_all_fail("utilisation", diagnosis="no_number"),
+            **_all_fail("boundary_bytes", diagnosis="not_whole"),
+            **_all_fail("memory_bill", diagnosis="form"),
+            **_all_fail("bill_cause", diagnosis="no_name"),
+        },
     ),
     Answer(
         "patches_what_counts",

@@ -1,18 +1,11 @@
 """Cheats of unit 03: import the answer, tabulate the public cases, patch what counts, lie."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from autograder.bank import Answer
+from autograder.bank.tabulated import tabulated
 from autograder.bank.unit_03.cheats_cause import CAUSE_CHEATS
 from autograder.bank.unit_03.right import RIGHT
-from autograder.checks import unit_03
-from autograder.diagnosis import StudentError
-from autograder.exercise import Draw, Exercise
-from autograder.seeds import PUBLIC_SECRET, case_seed
-
-_EXERCISES = [value for value in vars(unit_03).values() if isinstance(value, Exercise)]
 
 
 def _all_fail(*exercises: str, diagnosis: str) -> dict[str, tuple[int, str]]:
@@ -171,53 +164,6 @@ def idle_share(timeline):
 """
 
 
-class _Recorder:
-    """A subject that answers rightly and keeps every question with its answer as text."""
-
-    def __init__(self, table: dict[str, str]) -> None:
-        self._table = table
-        self._names: dict[str, Any] = {}
-        exec(RIGHT[0].source, self._names)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def answer(*args: Any) -> Any:
-            try:
-                got = self._names[name](*args)
-            except ValueError as error:
-                self._table[repr((name, args))] = "ValueError"
-                raise StudentError("raised", str(error), "ValueError") from None
-            self._table[repr((name, args))] = repr(got)
-            return got
-
-        return answer
-
-
-def _tabulated() -> str:
-    """The source of an answer that knows every public case, and nothing else."""
-    table: dict[str, str] = {}
-    for exercise in _EXERCISES:
-        seed = case_seed(PUBLIC_SECRET, exercise.unit, exercise.id, 0)
-        exercise.run(_Recorder(table), Draw(seed))
-    names = dict.fromkeys(name for exercise in _EXERCISES for name in exercise.names)
-    functions = "\n\n".join(
-        f"def {name}(*args):\n    return look_up({name!r}, args)\n" for name in names
-    )
-    return f"""
-from mpedu.schedule import Action
-
-TABLE = {table!r}
-
-
-def look_up(name, args):
-    answer = TABLE.get(repr((name, args)), "None")
-    if answer == "ValueError":
-        raise ValueError(args)
-    return eval(answer)
-
-
-{functions}"""
-
-
 CHEATS = (
     Answer(
         "imports_the_answers",
@@ -250,7 +196,7 @@ CHEATS = (
     ),
     Answer(
         "tabulates_the_public_cases",
-        _tabulated(),
+        tabulated("03", RIGHT[0].source),
         {
             **_all_fail("gpipe", diagnosis="not_a_schedule"),
             **_all_fail("gpipe_fast", diagnosis="illegal"),
