@@ -87,7 +87,7 @@ def test_a_ring_of_the_clocks_check_is_faster_than_the_way_through_rank_0():
 
 def test_the_evidence_of_every_drawn_run_speaks_for_its_planted_cause():
     for seed in range(40):
-        runs = sealed_runs.drawn_runs(seed)
+        runs = sealed_runs.RUNS.drawn(seed)
         assert len(runs) == 24 and {cause for cause, _ in runs} == set(SUM_CAUSES)
         for cause, run in runs:
             assert cause_mistakes.true_cause(run) == cause
@@ -96,7 +96,7 @@ def test_the_evidence_of_every_drawn_run_speaks_for_its_planted_cause():
 
 def test_healthy_runs_lie_well_apart_from_late_ones():
     for seed in range(40):
-        for cause, run in sealed_runs.drawn_runs(seed):
+        for cause, run in sealed_runs.RUNS.drawn(seed):
             ratio = run.time_s / cause_mistakes.ring_s(run)
             assert cause != "none" or ratio < 1.4
             assert cause != "in_turn" or ratio > 2.5

@@ -13,13 +13,13 @@ SEEDS = range(30)
 
 
 def test_every_planted_cause_is_the_one_that_the_bill_speaks_for():
-    drawn = [pair for seed in SEEDS for pair in sealed_runs.drawn_runs(seed)]
+    drawn = [pair for seed in SEEDS for pair in sealed_runs.RUNS.drawn(seed)]
     assert [oracle_02.bill_cause(*run) for _, run in drawn] == [cause for cause, _ in drawn]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_draw_holds_every_cause_far_beyond_the_noise(seed):
-    runs = sealed_runs.drawn_runs(seed)
+    runs = sealed_runs.RUNS.drawn(seed)
     assert len(runs) == 24 and {cause for cause, _ in runs} == set(sealed_runs.CAUSES)
     for cause, (planned, measured) in runs:
         ratios = [m[part] / p[part] for p, m in zip(planned, measured, strict=True) for part in p]
@@ -41,7 +41,7 @@ def test_a_sealed_run_that_is_not_there_is_told(which):
     with pytest.raises(NotAsked, match="give a letter A to D or a number 1 to 24"):
         sealed_run(which, "02")
     with pytest.raises(ValueError):
-        sealed_runs.known_run(which)
+        sealed_runs.RUNS.known(which)
 
 
 def test_the_runs_of_the_check_can_be_looked_at_by_number():
@@ -56,7 +56,7 @@ def test_no_single_rank_tells_every_cause(seed):
                          (-1, {"graph_kept", "float32_weights", "gradients_stop"})):  # fmt: skip
         looks_healthy = {
             cause
-            for cause, (planned, measured) in sealed_runs.drawn_runs(seed)
+            for cause, (planned, measured) in sealed_runs.RUNS.drawn(seed)
             if all(measured[rank][part] <= 1.01 * n for part, n in planned[rank].items())
             and all(measured[rank][part] >= n for part, n in planned[rank].items())
         }

@@ -26,7 +26,7 @@ def largest_gap(values, others):
 
 
 def drawn():
-    return [pair for seed in SEEDS for pair in sealed_runs.drawn_runs(seed)]
+    return [pair for seed in SEEDS for pair in sealed_runs.RUNS.drawn(seed)]
 
 
 def test_every_planted_cause_is_the_one_that_the_evidence_speaks_for():
@@ -60,7 +60,7 @@ def test_the_first_loss_tells_nothing():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_draw_holds_every_cause_with_sizes_and_orders_that_mislead(seed):
-    runs = sealed_runs.drawn_runs(seed)
+    runs = sealed_runs.RUNS.drawn(seed)
     assert len(runs) == 24
     count = Counter(cause for cause, _ in runs)
     assert set(count) == set(CAUSES) and min(count.values()) >= 3
@@ -90,7 +90,7 @@ def test_draws_reach_both_ends_of_stages_and_microbatches():
 
 
 def test_the_order_of_the_causes_is_another_in_every_draw():
-    orders = {tuple(cause for cause, _ in sealed_runs.drawn_runs(seed)) for seed in SEEDS}
+    orders = {tuple(cause for cause, _ in sealed_runs.RUNS.drawn(seed)) for seed in SEEDS}
     assert len(orders) == len(SEEDS)
 
 
@@ -98,12 +98,12 @@ def test_nothing_but_its_evidence_tells_which_group_a_run_belongs_to():
     asked = Asked("03")
     run_check(CAUSE, asked)
     causes = [oracle.cause(*args) for _, args in asked.calls]
-    groups = [{c in names for c in causes[:8]} for names in cause_mistakes.GROUPS.values()]
+    groups = [{c in names for c in causes[:8]} for names in cause_mistakes.ASKED.groups.values()]
     assert len(causes) == 24 and groups == [{True, False}] * 3
 
 
 def test_every_cause_belongs_to_one_group():
-    grouped = [name for names in cause_mistakes.GROUPS.values() for name in names]
+    grouped = [name for names in cause_mistakes.ASKED.groups.values() for name in names]
     assert sorted(grouped) == sorted(CAUSES)
 
 
@@ -218,6 +218,6 @@ def test_a_run_without_a_named_cause_is_no_case():
 
 
 def test_a_secret_run_has_no_number_to_look_at():
-    run = next(run for _, run in sealed_runs.drawn_runs(5))
-    told = cause_mistakes.differs_cause(Case("cause", (run,)), "no such name")
+    run = next(run for _, run in sealed_runs.RUNS.drawn(5))
+    told = cause_mistakes.ASKED.differs(Case("cause", (run,)), "no such name")
     assert told.text.startswith("Run of ")

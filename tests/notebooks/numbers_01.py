@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.unit_01.sealed_runs import drawn_runs, planted_run, shown_runs
+from autograder.checks.unit_01.sealed_runs import RUNS, planted_run
 from mpedu.runs import SumRun
 from mpedu.simulated import Simulated, Wire, run_simulated
 
@@ -212,7 +212,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "know-cost": {"400": knee_kb, "11": 11, "15": 15},  # the last two are units
     "e5": {"12": 12, "1": 1, "2": 2, "4": 4, "8": 8},
     "ask-ranks": {"5": MINUTES["F"], "10": 10},
-    "ask-sealed": {"17": MINUTES["G"], "10": lambda: len(shown_runs()["A"].given[0])},
+    "ask-sealed": {"17": MINUTES["G"], "10": lambda: len(RUNS.shown["A"].given[0])},
     "sealed-a": SEALED,
     "sealed-b": SEALED,
     "sealed-c": SEALED,
@@ -221,7 +221,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "3": (
             lambda: points("check-sum_cause"),
             len(WORKED.given),
-            lambda: min(len(run.given) for seed in range(20) for _, run in drawn_runs(seed)),
+            lambda: min(len(run.given) for seed in range(20) for _, run in RUNS.drawn(seed)),
         ),
         "7": len(WORKED.given[0]),
         "56": len(WORKED.given[0]) * ELEMENT,
@@ -229,7 +229,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "1": WORKED.latency_s,
         "8": (
             WORKED.bytes_per_s,
-            lambda: max(len(run.given) for seed in range(20) for _, run in drawn_runs(seed)),
+            lambda: max(len(run.given) for seed in range(20) for _, run in RUNS.drawn(seed)),
         ),
         "72": (WORKED.sent_bytes[0], WORKED.sent_bytes[2]),
         "80": WORKED.sent_bytes[1],
@@ -237,7 +237,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "40": WORKED.time_s,
         "4": 2 * (3 - 1),
         "16": lambda: planted_run("none", WORKED.given, Wire(1.0, 8.0)).time_s,
-        "24": lambda: len(drawn_runs(0)),
+        "24": lambda: len(RUNS.drawn(0)),
     },
     "solution-sum_cause": {"8": ELEMENT},
     "show-causes": SEALED,

@@ -36,7 +36,7 @@ from truths_02 import (
     work_s,
 )
 
-from autograder.checks.unit_02.sealed_runs import drawn_runs, known_run
+from autograder.checks.unit_02.sealed_runs import RUNS
 from mpedu.families import gpipe
 from mpedu.published import count_parameters
 from mpedu.simulate import simulate
@@ -212,7 +212,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "ask-sealed": {
         "15": MINUTES["H"],
         "30": lambda: round(
-            sum(bill["activations"] for bill in known_run("A")[0])
+            sum(bill["activations"] for bill in RUNS.known("A")[0])
             / (8 * activations_gb(1, 32) * GB)
         ),
         "8": 8,
@@ -224,10 +224,10 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "1%": NOISE,
         "3": lambda: points("check-bill_cause"),
         "4": 4,
-        "24": lambda: len(drawn_runs(0)),
+        "24": lambda: len(RUNS.drawn(0)),
         "7": 7,  # a run's number
-        "2": lambda: min(len(run[0]) for seed in range(40) for _, run in drawn_runs(seed)),
-        "6": lambda: max(len(run[0]) for seed in range(40) for _, run in drawn_runs(seed)),
+        "2": lambda: min(len(run[0]) for seed in range(40) for _, run in RUNS.drawn(seed)),
+        "6": lambda: max(len(run[0]) for seed in range(40) for _, run in RUNS.drawn(seed)),
     },
     "solution-bill_cause": {"0": 0, "1%": NOISE},
     "write": {"3": MINUTES["I"]},

@@ -7,7 +7,8 @@ from typing import Any
 
 from truths_03 import B_S, F_S, MINUTES, RAGGED, TIE, K, M, points, share
 
-from autograder.checks.unit_03.sealed_runs import LETTERS, drawn_runs
+from autograder.checks.causes import LETTERS
+from autograder.checks.unit_03.sealed_runs import RUNS as SEALED
 from autograder.notebook import sealed_run
 from mpedu.families import gpipe
 from mpedu.train_step import train_step
@@ -33,7 +34,7 @@ def magnitude(value: float) -> float:
 @cache
 def counts_asked() -> list[tuple[int, int]]:
     """Stages and micro-batches of the runs that E6's check draws, under many secrets."""
-    return [(r.n_stages, r.n_microbatches) for seed in range(40) for _, r in drawn_runs(seed)]
+    return [(r.n_stages, r.n_microbatches) for seed in range(40) for _, r in SEALED.drawn(seed)]
 
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -69,7 +70,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "0.025": Fraction(WORKED[-1], sum(WORKED)) / len(WORKED),
         "0.25": Fraction(WORKED[0], sum(WORKED)),
         "0.125": Fraction(WORKED[-1], sum(WORKED)),
-        "24": lambda: len(drawn_runs(0)),
+        "24": lambda: len(SEALED.drawn(0)),
         "6": lambda: max(n_stages for n_stages, _ in counts_asked()),
         "12": lambda: max(n_microbatches for _, n_microbatches in counts_asked()),
         "7": 7,  # a number that `sealed_run` takes

@@ -2,7 +2,7 @@
 
 from autograder import oracle
 from autograder.bank import Answer
-from autograder.checks.unit_03.sealed_runs import public_runs
+from autograder.checks.unit_03.sealed_runs import RUNS
 
 _ORACLE = """
 def cause(run):
@@ -17,7 +17,7 @@ from mpedu.sealed import sealed_run
 def cause(run):
     import autograder.checks.unit_03.sealed_runs as sealed
 
-    known = {repr(r): name for seed in range(99) for name, r in sealed.drawn_runs(seed)}
+    known = {repr(r): name for seed in range(99) for name, r in sealed.RUNS.drawn(seed)}
     return known[repr(run)]
 """
 _FRAMES = """
@@ -35,7 +35,7 @@ def cause(run):
 
 def _in_order() -> str:
     """The source of an answer that knows the causes of the public runs in the order asked."""
-    names = [oracle.cause(run) for run in public_runs().values()]
+    names = [oracle.cause(run) for run in RUNS.public.values()]
     return f"""
 import itertools
 

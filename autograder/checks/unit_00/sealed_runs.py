@@ -2,15 +2,13 @@
 
 import random
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from autograder.checks.causes import LETTERS, SealedRuns
 from autograder.checks.unit_00.stops import Waits, drawn_stop, truth
-from autograder.seeds import PUBLIC_SECRET, case_seed
 
-LETTERS = "ABCD"
 _CAUSES = ("cycle", "cycle", "never_sent", "never_taken")
 N_RANKS = 6
 
@@ -22,26 +20,18 @@ class SealedRun(NamedTuple):
     program: Callable[[Any], None]
 
 
-@lru_cache(maxsize=1)
-def shown_runs() -> dict[str, SealedRun]:
-    """The runs of the notebook by letter."""
-    rng = random.Random(case_seed(PUBLIC_SECRET, "00", "sealed programs"))
+def _shown(rng: random.Random) -> list[SealedRun]:
     causes = rng.sample(_CAUSES, len(_CAUSES))
-    stops = {letter: _long(cause, rng) for letter, cause in zip(LETTERS, causes, strict=True)}
-    return {letter: SealedRun(waits, _program(letter, waits)) for letter, waits in stops.items()}
+    stops = [(letter, _long(cause, rng)) for letter, cause in zip(LETTERS, causes, strict=True)]
+    return [SealedRun(waits, _program(letter, waits)) for letter, waits in stops]
 
 
-def known_run(which: str | int) -> SealedRun:
-    """A run that the notebook may look at, by letter; ValueError for others."""
-    run = next((run for letter, run in shown_runs().items() if letter == which), None)
-    if run is None:
-        raise ValueError(f"there is no sealed run {which!r}; give a letter A to {LETTERS[-1]}")
-    return run
+RUNS = SealedRuns("00", "blame", _shown)
 
 
 def n_to_blame(letter: str) -> int:
     """How many ranks are to blame for the end of that run."""
-    return len(truth(known_run(letter).waits)[1])
+    return len(truth(RUNS.known(letter).waits)[1])
 
 
 def _long(cause: str, rng: random.Random) -> Waits:

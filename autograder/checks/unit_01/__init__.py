@@ -18,7 +18,6 @@ from autograder.checks.unit_01.rings import (
     numbered,
     wrong_result,
 )
-from autograder.checks.unit_01.sealed_runs import drawn_runs, runs_seed
 from autograder.checks.unit_01.texts import GUESSES as GUESSES
 from autograder.checks.unit_01.texts import HINTS
 from autograder.diagnosis import Answers, Case, Miss, Subject, examine, expect_error
@@ -270,12 +269,4 @@ def tree_broadcast(subject: Subject, draw: Draw) -> None:
 def sum_cause(subject: Subject, draw: Draw) -> None:
     """Which of seven causes a run's results, bytes and time speak for."""
     subject = Bounded(subject, MOST_OF_NUMBER)
-    cases = [Case("sum_cause", (run,)) for _, run in drawn_runs(runs_seed(draw))]
-    answers: Answers = []
-    for label, names in causes.GROUPS.items():
-        with draw.group(label, points=1):
-            # All at once, so that nothing but its evidence tells which group a run belongs to.
-            answers = answers or outcomes(subject, cases, causes.named)
-            own = [answer for answer in answers if causes.true_cause(answer[0].args[0]) in names]
-            known = causes.known_mistakes(answers)
-            examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)
+    causes.ASKED.examine(subject, draw, causes.KNOWN)

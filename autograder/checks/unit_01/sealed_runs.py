@@ -2,13 +2,11 @@
 
 import random
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from autograder.exercise import Draw
-from autograder.seeds import PUBLIC_SECRET, case_seed
+from autograder.checks.causes import SealedRuns
 from mpedu.comm import Comm
 from mpedu.exchange import Wire
 from mpedu.runs import SumRun
@@ -24,58 +22,29 @@ N_OF_EACH = {
     "through_rank_0": 4,
     "in_turn": 3,
 }
-LETTERS = "ABCD"
 _SHOWN = ("tail_lost", "whole_arrays", "through_rank_0", "in_turn")
 _SHOWN_RANKS, _SHOWN_ELEMENTS = 4, 10
 
 
-@lru_cache(maxsize=8)  # of a whole class: with one secret all students get the same runs
-def drawn_runs(seed: int) -> tuple[tuple[str, SumRun], ...]:
-    """Each planted cause with its run, 24 of them, shuffled; 3 to 8 ranks."""
-    rng = random.Random(seed)
+def _drawn(rng: random.Random) -> list[tuple[str, SumRun]]:
+    """Each planted cause with its run, 24 of them; 3 to 8 ranks."""
     wanted = [cause for cause, n in N_OF_EACH.items() for _ in range(n)]
-    runs = [(cause, _drawn_run(cause, rng, at)) for at, cause in enumerate(wanted)]
-    rng.shuffle(runs)
-    return tuple(runs)
+    return [(cause, _drawn_run(cause, rng, at)) for at, cause in enumerate(wanted)]
 
 
-@lru_cache(maxsize=1)
-def public_runs() -> dict[int, SumRun]:
-    """The runs that the check asks in a notebook, by number from 1."""
-    draw = Draw(case_seed(PUBLIC_SECRET, "01", "sum_cause"))
-    return dict(enumerate((run for _, run in drawn_runs(runs_seed(draw))), start=1))
-
-
-def runs_seed(draw: Draw) -> int:
-    """What the check's runs are drawn from."""
-    return draw.rng.getrandbits(64)
-
-
-@lru_cache(maxsize=1)
-def shown_runs() -> dict[str, SumRun]:
-    """The four runs of the notebook by letter, of the same numbers."""
-    rng = random.Random(case_seed(PUBLIC_SECRET, "01", "sealed runs"))
+def _shown(rng: random.Random) -> list[SumRun]:
+    """Four runs of the same numbers."""
     given = [[rng.randint(1, 9) for _ in range(_SHOWN_ELEMENTS)] for _ in range(_SHOWN_RANKS)]
-    causes = zip(LETTERS, rng.sample(_SHOWN, len(_SHOWN)), strict=True)
     link = Wire(latency_s=2.0, bytes_per_s=8.0)
-    return {letter: planted_run(cause, given, link) for letter, cause in causes}
+    return [planted_run(cause, given, link) for cause in rng.sample(_SHOWN, len(_SHOWN))]
 
 
-def known_run(which: str | int) -> SumRun:
-    """A run that a notebook may look at, by letter or number; ValueError for others."""
-    known = [*shown_runs().items(), *public_runs().items()]
-    run = next((run for name, run in known if name == which), None)
-    if run is None:
-        raise ValueError(
-            f"there is no sealed run {which!r}; give a letter A to {LETTERS[-1]} or a number "
-            f"1 to {len(public_runs())}"
-        )
-    return run
+RUNS = SealedRuns("01", "sum_cause", _shown, _drawn)
 
 
 def right_sums() -> int:
     """In how many of the notebook's runs every rank has the sum."""
-    return sum(_is_right(run) for run in shown_runs().values())
+    return sum(_is_right(run) for run in RUNS.shown.values())
 
 
 def _is_right(run: SumRun) -> bool:

@@ -2,8 +2,9 @@
 
 from fractions import Fraction
 
+from autograder.checks.causes import LETTERS
 from autograder.checks.unit_01.cost_mistakes import seconds
-from autograder.checks.unit_01.sealed_runs import LETTERS, right_sums
+from autograder.checks.unit_01.sealed_runs import right_sums
 from autograder.exercise import Guess
 
 N_RANKS, LATENCY_S, BYTES_PER_S = 8, 5e-6, 10e9

@@ -20,12 +20,11 @@ from autograder.checks.unit_02.cases import (
     tied_bills,
     uneven_bills,
 )
-from autograder.checks.unit_02.sealed_runs import drawn_runs, runs_seed
 from autograder.checks.unit_02.texts import GUESSES as GUESSES
 from autograder.checks.unit_02.texts import HINTS
 from autograder.checks.unit_02.texts import WORKED_HINTS as WORKED_HINTS
 from autograder.checks.values import differs_from
-from autograder.diagnosis import Answers, Case, Miss, Subject, examine, expect_error
+from autograder.diagnosis import Case, Miss, Subject, examine, expect_error
 from autograder.exercise import Draw, exercise
 from mpedu.simulate import Timeline
 
@@ -194,12 +193,4 @@ def memory_bill(subject: Subject, draw: Draw) -> None:
 def bill_cause(subject: Subject, draw: Draw) -> None:
     """Which of six causes a measured bill speaks for, beside the planned one."""
     subject = Bounded(subject, MOST_OF_NUMBER)
-    cases = [Case("bill_cause", run) for _, run in drawn_runs(runs_seed(draw))]
-    answers: Answers = []
-    for label, names in causes.GROUPS.items():
-        with draw.group(label, points=1):
-            # All at once, so that nothing but its evidence tells which group a bill belongs to.
-            answers = answers or outcomes(subject, cases, causes.named)
-            own = [one for one in answers if oracle_02.bill_cause(*one[0].args) in names]
-            known = causes.known_mistakes(answers)
-            examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)
+    causes.ASKED.examine(subject, draw, causes.KNOWN)

@@ -6,12 +6,10 @@ last, or the other way round: no single rank tells every cause.
 
 import random
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from autograder import oracle_02
-from autograder.exercise import Draw
+from autograder.checks.causes import LETTERS, SealedRuns
 from autograder.oracle_02 import PARTS, Bill
-from autograder.seeds import PUBLIC_SECRET, case_seed
 from mpedu.published import ModelConfig, load_model
 
 Bills = list[Bill]
@@ -24,61 +22,30 @@ CAUSES = (
     "gradients_stop",
     "graph_kept",
 )
-LETTERS = "ABCD"
 _SHOWN = CAUSES[1:]  # four of these
 _NOISE = 0.01  # a measured number is above the planned by at most this share
 _OF_EACH = 4
 
 
-@lru_cache(maxsize=8)  # of a whole class: with one secret all students get the same runs
-def drawn_runs(seed: int) -> tuple[tuple[str, Run], ...]:
-    """Each cause with its runs, shuffled."""
-    rng = random.Random(seed)
-    runs = [(cause, _run(cause, rng, n)) for cause in CAUSES for n in range(_OF_EACH)]
-    rng.shuffle(runs)
-    return tuple(runs)
+def _drawn(rng: random.Random) -> list[tuple[str, Run]]:
+    """Each cause with its runs."""
+    return [(cause, _run(cause, rng, n)) for cause in CAUSES for n in range(_OF_EACH)]
 
 
-def runs_seed(draw: Draw) -> int:
-    """What the check's runs are drawn from."""
-    return draw.rng.getrandbits(64)
-
-
-@lru_cache(maxsize=1)
-def public_runs() -> dict[int, Run]:
-    """The runs that the check asks in a notebook, by number from 1."""
-    draw = Draw(case_seed(PUBLIC_SECRET, "02", "bill_cause"))
-    return dict(enumerate((run for _, run in drawn_runs(runs_seed(draw))), start=1))
-
-
-@lru_cache(maxsize=1)
-def shown_runs() -> dict[str, Run]:
-    """The four runs of the notebook by letter: one model on four ranks, a fault in each."""
-    rng = random.Random(case_seed(PUBLIC_SECRET, "02", "sealed runs"))
+def _shown_runs(rng: random.Random) -> list[Run]:
+    """One model on four ranks, a fault in each run."""
     config = ModelConfig(**load_model("llama2-7b").__dict__ | {"name": "llama", "n_layers": 30})
     causes = rng.sample(_SHOWN, len(LETTERS))
     planned = oracle_02.memory_bill(config, 4, 8)
-    return {
-        letter: (planned, measured(cause, config, 4, 8, rng, range(4)))
-        for letter, cause in zip(LETTERS, causes, strict=True)
-    }
+    return [(planned, measured(cause, config, 4, 8, rng, range(4))) for cause in causes]
 
 
-def known_run(which: str | int) -> Run:
-    """A run that a notebook may look at, by letter or number; ValueError for others."""
-    known = [*shown_runs().items(), *public_runs().items()]
-    run = next((run for name, run in known if name == which), None)
-    if run is None:
-        raise ValueError(
-            f"there is no sealed run {which!r}; give a letter A to {LETTERS[-1]} or a number "
-            f"1 to {len(public_runs())}"
-        )
-    return run
+RUNS = SealedRuns("02", "bill_cause", _shown_runs, _drawn)
 
 
 def over_the_limit(limit_bytes: int) -> int:
     """In how many of the notebook's runs some rank keeps more than a device has."""
-    found = [max(sum(bill.values()) for bill in kept) for _, kept in shown_runs().values()]
+    found = [max(sum(bill.values()) for bill in kept) for _, kept in RUNS.shown.values()]
     return sum(most > limit_bytes for most in found)
 
 

@@ -10,7 +10,6 @@ from autograder.checks.subjects import (
     Bounded,
     missed,
     misses,
-    outcomes,
     resting_on,
     same_miss,
 )
@@ -33,7 +32,6 @@ from autograder.checks.unit_03.cases import (
     steps,
     timed,
 )
-from autograder.checks.unit_03.sealed_runs import drawn_runs, runs_seed
 from autograder.checks.unit_03.texts import GUESSES as GUESSES
 from autograder.checks.unit_03.texts import HINTS
 from autograder.checks.values import differs_from
@@ -266,12 +264,4 @@ def split_batch(subject: Subject, draw: Draw) -> None:
 def cause(subject: Subject, draw: Draw) -> None:
     """Which of seven causes a run's ratios, schedule and losses speak for."""
     subject = Bounded(subject, MOST_OF_NUMBER)
-    cases = [Case("cause", (run,)) for _, run in drawn_runs(runs_seed(draw))]
-    answers: Answers = []
-    for label, names in causes.GROUPS.items():
-        with draw.group(label, points=1):
-            # All at once, so that nothing but its evidence tells which group a run belongs to.
-            answers = answers or outcomes(subject, cases, causes.named)
-            own = [answer for answer in answers if oracle.cause(*answer[0].args) in names]
-            known = causes.known_mistakes(answers)
-            examine(Answered(own), [case for case, _ in own], causes.differs_cause, known)
+    causes.ASKED.examine(subject, draw, causes.KNOWN)

@@ -4,19 +4,12 @@ A sentence says which evidence to look at, never which cause it speaks for.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from autograder import oracle
-from autograder.checks.unit_03.sealed_runs import public_runs
-from autograder.checks.values import shown
-from autograder.diagnosis import Answers, Case, Diagnosis, Mistake
+from autograder.checks.causes import Causes, Seen
+from autograder.checks.unit_03.sealed_runs import RUNS
 from mpedu.runs import CAUSES, RunReport
 
-GROUPS = {
-    "how much each micro-batch counts": ("loss_not_divided", "divided_twice", "equal_weights"),
-    "which gradients reach which micro-batch": ("only_last_microbatch", "order_differs"),
-    "healthy runs, and what a step leaves behind": ("none", "gradients_not_cleared"),
-}
 _RATIOS = (
     "ratio_evidence",
     "Compare the gradient ratios with 1/M, and with each micro-batch's share of the batch.",
@@ -45,52 +38,33 @@ _EVIDENCE = {
 }
 
 
-def differs_cause(case: Case, got: Any) -> Diagnosis | None:
-    """For `examine`: which evidence a wrong cause overlooks, None for the right one."""
-    if not isinstance(got, str):
-        text = f"{_gives(case, got)}; the name of a cause is asked, a str."
-        return Diagnosis("no_name", text, "cause gives no str; the name of a cause is asked.")
-    if got not in CAUSES:
-        text = f"{_gives(case, got)}, which is no cause; the causes are {', '.join(CAUSES)}."
-        general = "the name is not among the causes of the docstring."
-        return Diagnosis("unknown_name", text, general)
-    right = oracle.cause(case.args[0])
-    if got == right:
-        return None
-    # An order that is taken for a fault and is none: nothing else helps to see that.
-    id, look = _EVIDENCE[got if right == "none" or got == "order_differs" else right]
+def _evidence(run: RunReport, got: str, right: str) -> tuple[str, str]:
+    """What a wrong answer overlooks."""
+    look = _EVIDENCE[got if right == "none" or got == "order_differs" else right]
     shares_right = right in ("none", "gradients_not_cleared")
-    if got == "equal_weights" and shares_right and not _is_ragged(case.args[0]):
-        id, look = _EQUAL
-    return Diagnosis(id, f"{_gives(case, got)}. {look}", f"a cause is not the right one. {look}")
+    # An order that is taken for a fault and is none: nothing else helps to see that.
+    return _EQUAL if got == "equal_weights" and shares_right and not _is_ragged(run) else look
 
 
-def named(case: Case) -> str:
-    """A run by its number, with the way to look at it, where it is a public one."""
-    number = next((n for n, known in public_runs().items() if known == case.args[0]), None)
-    return f"Run {number} (`print(sealed_run({number}))`)" if number else "Run"
-
-
-def _gives(case: Case, got: Any) -> str:
-    """A run in words and the answer to it."""
-    (run,) = case.args
-    given = repr(got) if isinstance(got, str) and len(got) <= 40 else shown(got)
+def _about(run: RunReport) -> str:
     sizes = ",".join(map(str, run.sizes))
-    return (
-        f"{named(case)} of {run.n_stages} stages and {run.n_microbatches} micro-batches of {sizes} "
-        f"samples: cause gives {given}"
-    )
+    return f"{run.n_stages} stages and {run.n_microbatches} micro-batches of {sizes} samples"
 
 
-Seen = list[tuple[RunReport, str, str]]  # run, right cause, answer
-
-
-def _mistake(id: str, explains: Callable[[Seen], bool], why: str) -> Mistake:
-    def matches(answers: Answers) -> bool:
-        seen = [(case.args[0], oracle.cause(case.args[0]), got) for case, got in answers]
-        return explains(seen)
-
-    return Mistake(id, matches, lambda case, got: f"{_gives(case, got)}. {why}", why)
+ASKED = Causes(
+    "cause",
+    CAUSES,
+    RUNS,
+    oracle.cause,
+    _evidence,
+    {
+        "how much each micro-batch counts": ("loss_not_divided", "divided_twice", "equal_weights"),
+        "which gradients reach which micro-batch": ("only_last_microbatch", "order_differs"),
+        "healthy runs, and what a step leaves behind": ("none", "gradients_not_cleared"),
+    },
+    _about,
+    "print(sealed_run({}))",
+)
 
 
 def _wrong_where(
@@ -184,41 +158,41 @@ def _is_noisy(run: RunReport, right: str) -> bool:
 
 
 KNOWN = (
-    _mistake(
+    ASKED.mistake(
         "actions_compared",
         _all_differ,
         "An Action names its stage, so two stages' lists are never equal: compare micro-batch "
         "numbers.",
     ),
-    _mistake(
+    ASKED.mistake(
         "one_name",
         _one_name,
         "Yours is the same for every run: look at the ratios, the schedule and the losses.",
     ),
-    _mistake(
+    ASKED.mistake(
         "loss_alone",
         _by_losses,
         "Your answers follow from the losses alone; these say that something is off, not what. "
         "Look at the gradient ratios and at the schedule.",
     ),
-    _mistake(
+    ASKED.mistake(
         "healthy_is_one",
         _healthy_is_one,
         "You take gradient ratios of one for healthy. A ratio is the weight with which a "
         "micro-batch counted: compare it with 1/M.",
     ),
-    _mistake(
+    ASKED.mistake(
         "ratio_to_m",
         _wrong_where(lambda run, right: right == "loss_not_divided"),
         "Compare the gradient ratios with 1/M, not with M: what would each be if nothing were "
         "divided?",
     ),
-    _mistake(
+    ASKED.mistake(
         "order_ignored",
         _wrong_where(lambda run, right: right == "order_differs"),
         "You take no notice of the schedule: compare the backwards of neighbouring stages.",
     ),
-    _mistake(
+    ASKED.mistake(
         "order_by_number",
         _wrong_where(
             lambda run, right: right != "order_differs" and not _ascends(run), "order_differs"
@@ -226,24 +200,24 @@ KNOWN = (
         "Backwards may run in any order that is the same on every stage: compare stages with each "
         "other, not with the numbers in ascending order.",
     ),
-    _mistake(
+    ASKED.mistake(
         "ragged_ignored",
         _even_only,
         "Right for equal sizes only: where sizes differ, 1/M is not a micro-batch's share. Compare "
         "the gradient ratios with what split_batch gives.",
     ),
-    _mistake(
+    ASKED.mistake(
         "total_alone",
         _wrong_where(lambda run, right: right == "equal_weights"),
         "The gradient ratios may add up to one and still each be off: compare one by one with the "
         "shares of the sizes.",
     ),
-    _mistake(
+    ASKED.mistake(
         "twice_of_equal_sizes",
         _wrong_where(lambda run, right: right == "divided_twice" and _is_ragged(run)),
         "Right for equal sizes only: compare each gradient ratio with its own share of the batch.",
     ),
-    _mistake(
+    ASKED.mistake(
         "last_by_number",
         _wrong_where(
             lambda run, right: (
@@ -252,35 +226,21 @@ KNOWN = (
         ),
         "The micro-batch of the last number need not run its backward last: look at the schedule.",
     ),
-    _mistake(
+    ASKED.mistake(
         "first_for_last",
         _wrong_where(lambda run, right: right == "only_last_microbatch" and _last_run(run) != 0),
         "You look at the first micro-batch. Which backward does the schedule run last?",
     ),
-    _mistake(
+    ASKED.mistake(
         "losses_ignored",
         _wrong_where(lambda run, right: right == "gradients_not_cleared", "none"),
         "Gradient ratios tell of the first step only. Compare the losses with the serial ones to "
         "the last step.",
     ),
-    _mistake(
+    ASKED.mistake(
         "exact_floats",
         _exact,
         "Runs differ from what is due in their last digits too: compare step by step and piece by "
         "piece, and allow a little, like np.allclose.",
     ),
 )
-
-
-def known_mistakes(answers: Answers) -> list[Mistake]:
-    """The mistakes that explain all answers, told alike in every group of them."""
-    if not all(isinstance(got, str) and got in CAUSES for _, got in answers):
-        return []
-    wrong = [(case, got) for case, got in answers if got != oracle.cause(*case.args)]
-    if not wrong:
-        return []
-    told = [(mistake, mistake.text(*wrong[0])) for mistake in KNOWN if mistake.matches(answers)]
-    return [
-        mistake._replace(matches=lambda _: True, text=lambda *_, text=text: text)
-        for mistake, text in told
-    ]

@@ -2,13 +2,11 @@
 
 import random
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 
 from autograder import oracle
-from autograder.exercise import Draw
-from autograder.seeds import PUBLIC_SECRET, case_seed
+from autograder.checks.causes import SealedRuns
 from mpedu.families import naive
 from mpedu.runs import RunReport
 from mpedu.schedule import Action, Schedule
@@ -25,61 +23,32 @@ _PLAN = {
     "order_differs": "even ascending first, even descending inner, ragged ascending last",
     "gradients_not_cleared": "even ascending, even naive, ragged shuffled",
 }
-LETTERS = "ABCD"
 _SHOWN = ("order_differs", "loss_not_divided", "only_last_microbatch", "equal_weights")
 _SHOWN_SIZES = (3, 3, 2, 2)
 
 
-@lru_cache(maxsize=8)  # of a whole class: with one secret all students get the same runs
-def drawn_runs(seed: int) -> tuple[tuple[str, RunReport], ...]:
-    """Each planted cause with its run, 24 of them, shuffled."""
-    rng = random.Random(seed)
+def _drawn(rng: random.Random) -> list[tuple[str, RunReport]]:
+    """Each planted cause with its run, 24 of them."""
     wanted = [(cause, *run.split()) for cause, runs in _PLAN.items() for run in runs.split(", ")]
-    runs = [(cause, _run(cause, rng, *how)) for cause, *how in wanted]
-    rng.shuffle(runs)
-    return tuple(runs)
+    return [(cause, _run(cause, rng, *how)) for cause, *how in wanted]
 
 
-@lru_cache(maxsize=1)
-def public_runs() -> dict[int, RunReport]:
-    """The runs that the check asks in a notebook, by number from 1."""
-    draw = Draw(case_seed(PUBLIC_SECRET, "03", "cause"))
-    return dict(enumerate((run for _, run in drawn_runs(runs_seed(draw))), start=1))
-
-
-def runs_seed(draw: Draw) -> int:
-    """What the check's runs are drawn from."""
-    return draw.rng.getrandbits(64)
-
-
-@lru_cache(maxsize=1)
-def shown_runs() -> dict[str, RunReport]:
-    """The four runs of the notebook by letter, of the same data and weights."""
-    rng = random.Random(case_seed(PUBLIC_SECRET, "03", "sealed runs"))
+def _shown_runs(rng: random.Random) -> list[RunReport]:
+    """Four runs of the same data and weights."""
     seed = rng.getrandbits(64)
     schedule = oracle.gpipe(3, len(_SHOWN_SIZES))
-    causes = zip(LETTERS, rng.sample(_SHOWN, len(_SHOWN)), strict=True)
-    return {
-        letter: sealed_run(cause, schedule, _SHOWN_SIZES, np.random.default_rng(seed), stage=1)
-        for letter, cause in causes
-    }
+    return [
+        sealed_run(cause, schedule, _SHOWN_SIZES, np.random.default_rng(seed), stage=1)
+        for cause in rng.sample(_SHOWN, len(_SHOWN))
+    ]
 
 
-def known_run(which: str | int) -> RunReport:
-    """A run that a notebook may look at, by letter or number; ValueError for others."""
-    known = [*shown_runs().items(), *public_runs().items()]
-    run = next((run for name, run in known if name == which), None)
-    if run is None:
-        raise ValueError(
-            f"there is no sealed run {which!r}; give a letter A to {LETTERS[-1]} or a number "
-            f"1 to {len(public_runs())}"
-        )
-    return run
+RUNS = SealedRuns("03", "cause", _shown_runs, _drawn)
 
 
 def same_first_losses() -> int:
     """How many of the notebook's runs begin with the loss of the serial run."""
-    runs = shown_runs().values()
+    runs = RUNS.shown.values()
     return sum(oracle.near(run.losses[:1], run.serial_losses[:1]) for run in runs)
 
 
