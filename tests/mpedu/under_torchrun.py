@@ -55,7 +55,9 @@ def differing(comm):
 
 
 def endless(comm):
-    print("rank at work", flush=True)
+    # One write: unbuffered, print's text and newline could be parted by the other rank's.
+    sys.stdout.write("rank at work\n")
+    sys.stdout.flush()
     while True:
         pass
 
