@@ -21,6 +21,7 @@ try:
     import torch._dynamo  # torch's optimisers load it when the first is made: over a second
     import torch.fx.experimental.symbolic_shapes  # its backward, at first use: half a second
 
+    import mpedu.differentiable  # loaded at the first collective of tensors: 10 ms
     import mpedu.pipeline
     import mpedu.ranks.rank
 finally:
