@@ -1,4 +1,4 @@
-"""The command line: `./course lab | release | grade | demo`, and `tidy` for authors."""
+"""The command line: `./course lab | release | grade | feedback | demo`, and `tidy` for authors."""
 
 import argparse
 import shutil
@@ -6,26 +6,26 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autograder import lab
-from autograder.arguments import add_jobs, add_out, round_number
-from autograder.cells import tidy
+from autograder.arguments import (
+    add_gradebook,
+    add_jobs,
+    add_out,
+    add_walls,
+    round_number,
+    rung_of,
+)
 from autograder.exercise import unit_numbers
+from autograder.submissions.cells import Node, read_notebook, tidy
 from mpedu.arguments import FAILED, OK, Parser, parsed, print_in_any_encoding, run_command
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from autograder.classroom import Settings
-    from autograder.results import Result
-    from autograder.submissions import Entry
 
 # What a command needs beyond this is imported when it runs: nbgrader alone takes seconds.
 
 # What Ctrl-C leaves, by command.
 _STOPPED = {
     "grade": "stopped; what is recorded stays, and the same command grades the rest.",
+    "feedback": "stopped; no page is half written, and the same command writes the rest.",
     "demo": "stopped; run it again to see the whole class.",
     "release": "stopped; no file is half written, and the same command makes the release.",
     "tidy": "stopped; the same command goes on.",
@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     lab.add_parser(commands)
     _add_release(commands)
     _add_grade(commands)
+    _add_feedback(commands)
     _add_demo(commands)
     _add_tidy(commands)
     for command in commands.choices.values():
@@ -80,14 +81,14 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from autograder.submissions import RULE
+    from autograder.submissions.finding import RULE
 
     command = commands.add_parser(
         "grade",
         help="grade a folder of submissions",
         description=f"Grade what is new or changed. {RULE}",
         epilog="exit status: 0 all graded or listed as unreadable, 1 something could not be graded"
-        " or recorded, 2 wrong use. example: ./course grade submitted --jobs 4",
+        " or recorded or is held back, 2 wrong use. example: ./course grade submitted --jobs 4",
     )
     command.add_argument("directory", type=Path, metavar="DIR", help="the submissions")
     command.add_argument("--assignment", metavar="NAME", help="like 03 or 03-gpipe (default: all)")
@@ -104,59 +105,101 @@ def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="draws other secret cases (default: 0)",
     )
     command.add_argument("--force", action="store_true", help="grade what is graded already, too")
+    command.add_argument(
+        "--accept-lower", action="store_true", help="publish changed scores that are lower, too"
+    )
+    add_walls(command)
+    add_gradebook(command)
     command.set_defaults(run=_grade)
 
 
 def _grade(args: argparse.Namespace) -> int:
-    from autograder import report
-    from autograder.classroom import Settings, class_secret
+    from autograder import classroom, report
+    from autograder.gradebook.handover import Handover
     from autograder.grader import unit_of_assignment
-    from autograder.results import INFRASTRUCTURE, all_results, ensure_writable
-    from autograder.submissions import find_submissions, some_of
+    from autograder.records.locks import only_run
+    from autograder.records.results import INFRASTRUCTURE, all_results, ensure_writable
+    from autograder.seeds import class_secret
+    from autograder.submissions.finding import ensure_apart, find_submissions
+    from autograder.submissions.naming import some_of
 
-    names = [args.assignment] if args.assignment else unit_numbers()
-    wanted = [unit_of_assignment(name).assignment for name in names]
-    entries, strays = find_submissions(args.directory, wanted, _as_given_out())
+    ensure_apart(args.directory, args.out)
+    known = [unit_of_assignment(name).assignment for name in unit_numbers()]
+    wanted = [unit_of_assignment(args.assignment).assignment] if args.assignment else known
+    entries, strays = find_submissions(args.directory, wanted, _work(), known)
     places = [args.out / "feedback", *(args.out / "results" / name for name in wanted)]
     ensure_writable(args.out, *places)
     secret = class_secret(args.out, args.secret)
-    settings = Settings(args.out, secret, args.jobs, args.round, args.force)
+    handover = Handover(args.out, args.gradebook)
+    settings = classroom.Settings(
+        args.out,
+        secret,
+        args.jobs,
+        args.round,
+        args.force,
+        rung=rung_of(args),
+        trust=args.trust,
+        marks=handover.marks(),
+    )
     out = report.console()
-    results, n_new = _graded(entries, settings, out)
-    graded = sorted({result.assignment for result in results})
-    for assignment in graded:
-        out.print(report.grades_table([r for r in results if r.assignment == assignment]))
-    said = [report.summary(results, n_new)]
-    said += [f"Not looked at: {some_of(strays, 20)}."] if strays else []
-    said += [report.earlier(all_results(args.out), results), *map(report.by_hand, graded)]
+    with only_run(args.out):
+        with report.Watcher(out, args.accept_lower) as watch:
+            results = classroom.grade_class(entries, settings, watch, watch.warn, watch.confirm)
+        marks = handover.publish(args.out, entries, results)
+    report.print_class(out, results, watch)
+    said = [f"Not looked at: {some_of(strays, 20)}."] if strays else []
+    said += [report.look_again(marks, results), report.earlier(all_results(args.out), results)]
+    said += map(report.by_hand, sorted({result.assignment for result in results}))
     for text in filter(None, said):
         out.print(text, soft_wrap=True, markup=False)
     print(f"grades: {args.out / 'grades.csv'}; pages: {args.out / 'feedback'}")
-    return FAILED if any(result.status == INFRASTRUCTURE for result in results) else OK
+    print(handover.how_to_grade_by_hand())
+    failed = watch.held or any(result.status == INFRASTRUCTURE for result in results)
+    return FAILED if failed else OK
 
 
-def _as_given_out() -> Callable[[str], str]:
-    """What gives an assignment's released text; only asked where a student has two notebooks."""
+def _work() -> Callable[[str, bytes], object]:
+    """What tells the work in an assignment's notebook; asked only where there are two."""
+    from autograder.grader import source_notebook, unit_of_assignment
+    from autograder.submissions.ingest import work
 
     @cache
-    def released(assignment: str) -> str:
-        from autograder.grader import source_notebook, unit_of_assignment
-        from autograder.release import student_notebook
+    def master(assignment: str) -> Node:
+        notebook: Node = read_notebook(source_notebook(unit_of_assignment(assignment)))
+        return notebook
 
-        return student_notebook(source_notebook(unit_of_assignment(assignment)))
-
-    return released
+    return lambda assignment, data: work(data, master(assignment))
 
 
-def _graded(
-    entries: "Sequence[Entry]", settings: "Settings", out: "Console"
-) -> "tuple[list[Result], int]":
-    """The results of a class and how many are new, with progress; a warning where no walls are."""
-    from autograder import classroom, report
+def _add_feedback(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "feedback",
+        help="write the pages again after grading by hand",
+        description="Write the students' pages and grades.csv again, with the points and comments"
+        " that people gave in nbgrader's formgrader and with its late penalties. Nothing is graded:"
+        " ./course grade does the same for what is in its folder, after it has graded that.",
+        epilog="example: ./course feedback",
+    )
+    add_out(command, "where results are and pages go", "build")
+    add_gradebook(command)
+    command.set_defaults(run=_feedback)
 
-    with report.Watcher(out) as watch:
-        results = classroom.grade_class(entries, settings, watch, watch.warn)
-    return results, watch.n_done
+
+def _feedback(args: argparse.Namespace) -> int:
+    from autograder.gradebook.handover import Handover
+    from autograder.records.locks import only_run
+    from autograder.records.results import all_results
+
+    results = list(all_results(args.out))
+    if not results:
+        raise ValueError(
+            f"There are no results in {args.out}; grade first (./course grade DIR), or name the"
+            " folder with --out."
+        )
+    with only_run(args.out):
+        Handover(args.out, args.gradebook).publish(args.out, [], results)
+    print(f"grades: {args.out / 'grades.csv'}; pages: {args.out / 'feedback'}")
+    return OK
 
 
 def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -173,10 +216,13 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _demo(args: argparse.Namespace) -> int:
-    from autograder import demo, report
-    from autograder.classroom import Settings, class_secret
-    from autograder.results import ensure_writable
-    from autograder.submissions import find_submissions
+    from autograder import classroom, demo, report
+    from autograder.classroom import Settings
+    from autograder.gradebook.handover import Handover
+    from autograder.records.locks import only_run
+    from autograder.records.results import ensure_writable
+    from autograder.seeds import class_secret
+    from autograder.submissions.finding import find_submissions
 
     submitted = args.out / "submitted"
     ensure_writable(args.out, args.out / "results", args.out / "feedback", submitted)
@@ -184,9 +230,13 @@ def _demo(args: argparse.Namespace) -> int:
     demo.build_class(submitted)
     assignment, students = demo.read_expected()
     entries = find_submissions(submitted, [assignment]).entries
-    settings = Settings(args.out, class_secret(args.out, None), args.jobs, force=True)
+    # The sample class is ours.
+    settings = Settings(args.out, class_secret(args.out, None), args.jobs, force=True, trust=True)
     out = report.console()
-    results, _ = _graded(entries, settings, out)
+    with only_run(args.out):
+        with report.Watcher(out, accept_lower=True) as watch:
+            results = classroom.grade_class(entries, settings, watch, watch.warn, watch.confirm)
+        Handover(args.out).publish(args.out, entries, results)
     out.print(demo.demo_table(students, results))
     n_right = len(students) - demo.n_unexpected(students, results)
     for text in filter(None, (report.open_walls(results), report.by_hand(assignment))):

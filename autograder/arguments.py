@@ -20,6 +20,47 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=at_least_one, default=_cores(), metavar="N", help=text)
 
 
+# Which rungs can be asked for; `autograder.sandbox` names them in full.
+WALLS = ("bubblewrap", "bubblewrap-per-exercise", "namespaces", "none")
+
+
+def add_walls(command: argparse.ArgumentParser) -> None:
+    """Adds --walls and --trust."""
+    command.add_argument(
+        "--walls",
+        choices=WALLS,
+        metavar="NAME",
+        help=f"what students' code runs behind: {', '.join(WALLS)} (default: the best there is)",
+    )
+    text = "let students' code run without walls, with all your rights, where there are none"
+    command.add_argument("--trust", action="store_true", help=text)
+
+
+def rung_of(args: argparse.Namespace) -> str | None:
+    """The rung that --walls asks for, None for the best; ValueError where it needs --trust."""
+    if args.walls is None:
+        return None
+    from autograder.sandbox import NOT_WALLED, RUNGS
+
+    rung: str = dict(zip(WALLS, RUNGS, strict=True))[args.walls]
+    if rung == NOT_WALLED and not args.trust:
+        raise ValueError(
+            "--walls none lets students' code run with all your rights; if you trust every"
+            " student, add --trust."
+        )
+    return rung
+
+
+def add_gradebook(command: argparse.ArgumentParser) -> None:
+    """Adds --gradebook."""
+    command.add_argument(
+        "--gradebook",
+        metavar="URL",
+        help="nbgrader's gradebook, like postgresql://user@host/name (default: the one that"
+        " OUT/nbgrader/nbgrader_config.py names, OUT/nbgrader/gradebook.db)",
+    )
+
+
 def round_number(text: str) -> int:
     """The round that `text` names; argparse.ArgumentTypeError when there is no such round."""
     if not text.isascii() or not text.isdigit():

@@ -1,55 +1,35 @@
 """A class graded: what is new or changed is graded by a pool of processes and recorded at once."""
 
-import errno
-import hashlib
-import os
 import secrets
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from autograder.cells import read_notebook
-from autograder.feedback import feedback_path, write_feedback
+from autograder.gradebook.marks import NONE_GIVEN, AllMarks
 from autograder.grader import (
-    ROOT,
+    MOST_TRIES,
     Graded,
     Grader,
-    manual_points,
-    max_score,
     source_notebook,
     unit_of_assignment,
     without_verdicts,
 )
-from autograder.ingest import Refusal, read_file
+from autograder.judge import INFRASTRUCTURE, UNREADABLE
 from autograder.pool import Lost, run_tasks
-from autograder.results import (
-    GRADED,
-    INFRASTRUCTURE,
-    UNREADABLE,
-    Result,
-    fingerprint,
-    read_result,
-    result_path,
-    short_hash,
-    versions,
-    write_grades,
-    write_whole,
-)
-from autograder.sandbox import NOT_WALLED, Limits, Sandbox, Walls, build_runtime
-from autograder.seeds import MIN_SECRET_BYTES
-from autograder.submissions import Entry
-from mpedu.faults import Failure
+from autograder.records.fingerprint import short_hash
+from autograder.records.journal import Journal, journal_path
+from autograder.records.locks import scratch_folder
+from autograder.records.publish import Change, Publisher
+from autograder.records.record import Recorder
+from autograder.records.results import Result, walls
+from autograder.sandbox import UNSAFE, Limits, Walls, build_runtime, walls_here
+from autograder.submissions.cells import read_notebook
+from autograder.submissions.finding import Entry
+from autograder.submissions.ingest import Refusal, read_entry
 
-_SPARE_S = 120.0  # of a submission's limit, for everything that is not the student's code
-
-
-class RecordError(Failure):
-    """Results could not be written; those recorded before are intact."""
+_SPARE_S = 60.0  # of a limit, for everything that is not the student's code
 
 
 class Settings(NamedTuple):
@@ -60,6 +40,10 @@ class Settings(NamedTuple):
     jobs: int = 1
     round_number: int = 0
     force: bool = False
+    limits: Limits = Limits()
+    rung: str | None = None  # of the sandbox; None for the best that this machine has
+    trust: bool = False  # whether students' code may run without walls
+    marks: AllMarks = NONE_GIVEN  # what people gave, for pages and grades.csv
 
 
 def grade_class(
@@ -67,34 +51,96 @@ def grade_class(
     settings: Settings,
     watch: Callable[[Result, int], None],
     warn: Callable[[Walls], None] = lambda walls: None,
+    confirm: Callable[[Sequence[Change]], bool] = lambda changes: False,
 ) -> list[Result]:
-    """The results of all entries; `watch` gets each one graded now, and how many that will be.
+    """The published results of all entries; `watch` gets each one made now, and how many that is.
 
-    `warn` gets what students' code will run behind before any of it runs.
+    `warn` gets what students' code will run behind before any of it runs; `confirm` the changed
+    scores before they are published: lower ones are held back unless it returns True.
 
-    What has a result for the same bytes, checks and secret is not graded again. RecordError when
-    nothing can be written any more. Whatever ends the run, what was recorded stays.
+    What has a result for the same bytes, checks and secret is not looked at again, and no exercise
+    is judged again whose verdict nothing has changed. RecordError when nothing can be written any
+    more. Whatever ends the run, what was judged stays. Only one may write to a folder at a time
+    (`locks.only_run`).
     """
-    run = _Run(settings)
-    results: dict[Entry, Result] = {}
-    todo: list[Entry] = []
-    for entry in entries:
-        before = run.recorded(entry)
-        if before is None:
-            todo.append(entry)
-        else:
-            results[entry] = before
+    made = _Class(entries, settings)
     try:
-        for entry, graded in _graded(todo, settings, warn):
-            results[entry] = run.record(entry, graded)
-            watch(results[entry], len(todo))
+        for entry, graded in _graded(made.todo, made.recorder, settings, warn):
+            watch(made.take(entry, graded), len(made.todo))
+        made.publish(confirm)
     finally:
-        run.write_grades()
-    return [results[entry] for entry in entries]
+        made.publisher.write_grades()
+    return made.results()
+
+
+class _Class:
+    """The submissions of one run: those without a result are `todo`."""
+
+    def __init__(self, entries: Sequence[Entry], settings: Settings) -> None:
+        self.entries = entries
+        self._trust = settings.trust
+        self.recorder = Recorder(settings.secret, settings.round_number, settings.jobs)
+        self.publisher = Publisher(settings.out, settings.marks)
+        self._published: dict[Entry, Result] = {}
+        self._changes: dict[Entry, Change] = {}
+        self._hashes = {entry: self.recorder.hashes(entry) for entry in entries}
+        self.todo = [entry for entry in entries if not self._recorded(entry) or settings.force]
+
+    def _recorded(self, entry: Entry) -> bool:
+        """Whether an earlier run has made this result, published or held back."""
+        names = entry.assignment, entry.student
+        published = self.publisher.published(*names)
+        if published is None:
+            return False
+        self._published[entry] = published
+        if self._alike(entry, published):
+            self.publisher.release(published)
+            self.publisher.complete(published)
+            return True
+        held = self.publisher.held(*names)
+        if held is None or not self._alike(entry, held):
+            return False
+        self._changes[entry] = Change(published, held)
+        return True
+
+    def _alike(self, entry: Entry, result: Result) -> bool:
+        # What ran without walls runs again where that is not allowed any more.
+        allowed = self._trust or walls(result) != UNSAFE
+        return allowed and self.recorder.made_alike(result, self._hashes[entry])
+
+    def take(self, entry: Entry, graded: Graded) -> Result:
+        """The result, published unless that would change a score."""
+        result = self.recorder.result(entry, self._hashes[entry], graded)
+        before = self._published.get(entry)
+        self._changes.pop(entry, None)
+        if before is None or before.score == result.score:
+            self.publisher.publish(result)
+            self._published[entry] = result
+        else:
+            self._changes[entry] = Change(before, result)
+        return result
+
+    def publish(self, confirm: Callable[[Sequence[Change]], bool]) -> None:
+        """Publishes or holds back what would change a score."""
+        changes = [self._changes[entry] for entry in self.entries if entry in self._changes]
+        accepted = bool(changes) and confirm(changes)
+        for entry, change in self._changes.items():
+            if change.held(accepted):
+                self.publisher.hold(change.after)
+            else:
+                self.publisher.publish(change.after)
+                self._published[entry] = change.after
+
+    def results(self) -> list[Result]:
+        """What is published now, in the order of the entries."""
+        return [self._published[entry] for entry in self.entries]
 
 
 def _graded(
-    entries: Sequence[Entry], settings: Settings, warn: Callable[[Walls], None]
+    entries: Sequence[Entry],
+    recorder: Recorder,
+    settings: Settings,
+    warn: Callable[[Walls], None],
 ) -> Iterator[tuple[Entry, Graded]]:
     """Each entry with its verdicts, in order of completion."""
     readable = []
@@ -106,56 +152,58 @@ def _graded(
             yield entry, without_verdicts(UNREADABLE, refused.reason, refused.sha256)
     if not readable:
         return
-    with tempfile.TemporaryDirectory(prefix="mpedu-grade-") as folder:
-        runtimes = {}
+    with scratch_folder() as folder:
+        units = {}
         for assignment in {entry.assignment for entry in readable}:
-            runtimes[assignment] = Path(folder) / assignment
-            build_runtime(unit_of_assignment(assignment), runtimes[assignment])
-        walls = walls_here(next(iter(runtimes.values())))
+            runtime = folder / assignment
+            build_runtime(unit_of_assignment(assignment), runtime)
+            units[assignment] = _Unit(runtime, _fingerprints(recorder, assignment, runtime))
+        runtime = next(iter(units.values())).runtime
+        walls = walls_here(runtime, settings.rung, settings.trust)
         warn(walls)
         # Decided once: a student who brings down a process must not get the next one unwalled.
-        walled = walls.rung != NOT_WALLED
-        args = (runtimes, settings.secret, settings.round_number, walled)
-        limit_s = max(_limit_s(assignment) for assignment in runtimes)
-        with closing(run_tasks(graders, args, readable, settings.jobs, limit_s)) as outcomes:
+        args = (units, settings._replace(rung=walls.rung), secrets.token_hex(4))
+        n_exercises = max(len(unit.fingerprints) for unit in units.values())
+        limit_s = _SPARE_S + n_exercises * MOST_TRIES * _exercise_s(settings.limits)
+        most_tries = MOST_TRIES * n_exercises
+        tasks = run_tasks(graders, args, readable, settings.jobs, limit_s, most_tries)
+        with closing(tasks) as outcomes:
             for entry, got in outcomes:
                 if isinstance(got, Lost):
                     got = without_verdicts(INFRASTRUCTURE, f"Not graded: {got.reason}.")
                 yield entry, got
 
 
-def walls_here(runtime: Path) -> Walls:
-    """What students' code runs behind on this machine, tried with a runtime."""
-    with Sandbox(runtime, preload=()) as sandbox:
-        return sandbox.walls
+class _Unit(NamedTuple):
+    """What a grader of a unit needs: the runtime, and by exercise what decides a verdict."""
+
+    runtime: Path
+    fingerprints: dict[str, str]
 
 
-def _limit_s(assignment: str) -> float:
-    """Seconds a submission may take at most: twice each exercise's limit (its cells, its calls)."""
-    return 2 * len(unit_of_assignment(assignment).exercises) * Limits().exercise_s + _SPARE_S
+def _fingerprints(recorder: Recorder, assignment: str, runtime: Path) -> dict[str, str]:
+    machinery = recorder.sources.machinery(runtime)
+    checks = recorder.checks(assignment)
+    return {exercise: short_hash(f"{check} {machinery}") for exercise, check in checks.items()}
+
+
+def _exercise_s(limits: Limits) -> float:
+    """Seconds that one exercise may keep its judge.
+
+    Four times its limit: the public and the secret cases, each with a last process.
+    """
+    return 4 * limits.exercise_s + _SPARE_S
 
 
 def _refusal(entry: Entry) -> Refusal | None:
     """Why the entry's file cannot even be read, None if it can."""
-    if entry.problem:
-        return Refusal(entry.problem)
-    read = read_file(entry.path)
+    read = read_entry(entry)
     return read if isinstance(read, Refusal) else None
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _content_hash(entry: Entry) -> str:
-    """The hash of the file's bytes, or of the reason why there are none."""
-    data = Refusal(entry.problem) if entry.problem else read_file(entry.path)
-    return _sha256(data.reason.encode() if isinstance(data, Refusal) else data)
 
 
 @contextmanager
 def graders(
-    runtimes: dict[str, Path], secret: bytes, round_number: int, walled: bool
+    units: Mapping[str, _Unit], settings: Settings, run: str
 ) -> Iterator[Callable[[Entry], Graded]]:
     """What a pool process does: one walled warm parent per assignment, started when needed."""
     with ExitStack() as stack:
@@ -164,125 +212,22 @@ def graders(
         def grader(assignment: str) -> Grader:
             unit = unit_of_assignment(assignment)
             master = read_notebook(source_notebook(unit))
-            made = Grader(unit, master, runtimes[assignment], secret, round_number, walled)
+            made = Grader(
+                unit,
+                master,
+                units[assignment].runtime,
+                settings.secret,
+                settings.round_number,
+                settings.rung,
+                settings.limits,
+                units[assignment].fingerprints,
+            )
+            made.process_ends_s = _exercise_s(settings.limits)
             return stack.enter_context(made)
 
-        yield lambda entry: grader(entry.assignment).grade(entry.path)
+        def grade(entry: Entry) -> Graded:
+            path = journal_path(settings.out, entry.assignment, entry.student)
+            with Journal(path, run, settings.force) as journal:
+                return grader(entry.assignment).grade(entry.path, journal, entry.member)
 
-
-class _Run:
-    """The results of one run: found again, made, written."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.secret_hash = short_hash(settings.secret)
-        self.versions = versions()
-        self.fingerprints: dict[str, str] = {}
-        self.n_recorded = 0
-
-    def recorded(self, entry: Entry) -> Result | None:
-        """The result of an earlier run that still holds, with its page; None if there is none."""
-        result = read_result(result_path(self.settings.out, entry.assignment, entry.student))
-        if result is None or self.settings.force or result.status == INFRASTRUCTURE:
-            return None
-        if result.run.get("key") != self._key(entry.assignment, _content_hash(entry)):
-            return None
-        if result.run["walls"].startswith(NOT_WALLED) and shutil.which("bwrap"):
-            return None  # made before there were walls
-        if not feedback_path(self.settings.out, entry.assignment, entry.student).exists():
-            self._write(lambda: write_feedback(self.settings.out, result))
-        return result
-
-    def _key(self, assignment: str, content_hash: str) -> str:
-        """What a verdict depends on: the file's bytes, our code and versions, secret and round."""
-        if assignment not in self.fingerprints:
-            notebook = source_notebook(unit_of_assignment(assignment))
-            self.fingerprints[assignment] = fingerprint(ROOT, notebook)
-        round_number = str(self.settings.round_number)
-        parts = (content_hash, self.fingerprints[assignment], self.secret_hash, round_number)
-        return short_hash(" ".join(parts))
-
-    def record(self, entry: Entry, graded: Graded) -> Result:
-        """The result of one submission, written with its page; RecordError if that fails."""
-        unit = unit_of_assignment(entry.assignment)
-        done = graded.status == GRADED
-        result = Result(
-            assignment=entry.assignment,
-            student=entry.student,
-            sha256=graded.sha256,
-            status=graded.status,
-            reason=graded.reason,
-            score=sum(verdict.score for verdict in graded.exercises) if done else None,
-            max_score=max_score(unit),
-            manual_points=manual_points(unit),
-            exercises=graded.exercises,
-            cell_errors=graded.cell_errors,
-            notes=graded.notes,
-            run=self._run_block(entry, graded),
-        )
-        path = result_path(self.settings.out, entry.assignment, entry.student)
-        self._write(lambda: write_whole(path, result.dumps()))
-        self._write(lambda: write_feedback(self.settings.out, result))
-        self.n_recorded += 1
-        return result
-
-    def _run_block(self, entry: Entry, graded: Graded) -> dict[str, Any]:
-        return {
-            "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(graded.seconds, 3),
-            "jobs": self.settings.jobs,
-            "secret": self.secret_hash,
-            "round": self.settings.round_number,
-            "walls": graded.walls,
-            "versions": self.versions,
-            "key": self._key(entry.assignment, graded.sha256 or _sha256(graded.reason.encode())),
-        }
-
-    def write_grades(self) -> None:
-        """Writes `grades.csv` anew from everything recorded."""
-        self._write(lambda: write_grades(self.settings.out))
-
-    def _write(self, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            place = error.filename or self.settings.out
-            raise RecordError(
-                f"{place} cannot be written ({error.strerror}); {self.n_recorded} of this run's"
-                f" results are recorded and intact: {'make room' if full else 'clear the way'} and"
-                " run the same command again to grade only the rest."
-            ) from error
-
-
-def _make_secret(path: Path) -> None:
-    """Writes 32 random bytes as hex to a file only its owner may read; no file if that fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(32) + "\n")
-    except BaseException:
-        path.unlink()
-        raise
-
-
-def class_secret(out: Path, file: Path | None) -> bytes:
-    """The class secret of at least 128 bits: from `file`, else `out/secret-seed`, made if absent.
-
-    ValueError in one sentence if the file holds none.
-    """
-    path = out / "secret-seed" if file is None else file
-    if file is None and not path.exists():
-        _make_secret(path)
-    try:
-        secret = bytes.fromhex(path.read_text(encoding="ascii"))
-    except (OSError, ValueError) as error:
-        detail = error.strerror if isinstance(error, OSError) else "it is not a hex number"
-        raise ValueError(f"The class secret cannot be read from {path}: {detail}.") from None
-    if len(secret) < MIN_SECRET_BYTES:
-        raise ValueError(
-            f"The class secret in {path} has {len(secret)} bytes;"
-            f" at least {MIN_SECRET_BYTES} as hex digits are needed."
-        )
-    return secret
+        yield grade

@@ -9,10 +9,10 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from autograder.cells import Node, canonical, parse_notebook
 from autograder.grader import ROOT, source_notebook, unit_of_assignment
+from autograder.records.results import Result, write_whole
 from autograder.release import student_notebook
-from autograder.results import Result, write_whole
+from autograder.submissions.cells import Node, canonical, parse_notebook
 
 DATA = ROOT / "data" / "sample_class"
 

@@ -183,6 +183,17 @@ class Unit(NamedTuple):
         return sorted({name for exercise in self.exercises for name in exercise.withholds})
 
 
+def require_few_claims(number: str, exercises: Sequence[Exercise]) -> None:
+    """ValueError where over a tenth of a unit's points rests on what a student's process claims."""
+    claimed = sum(one.points for one in exercises if one.evidence == "claimed")
+    points = sum(one.points for one in exercises)
+    if 10 * claimed > points:
+        raise ValueError(
+            f"unit {number}: {claimed} of {points} points rest on claims of the student's own"
+            " process; at most a tenth may"
+        )
+
+
 def unit_numbers() -> list[str]:
     """The numbers of the units that have checks, like ["03"]."""
     return sorted(
@@ -198,6 +209,7 @@ def load_unit(number: str) -> Unit:
         raise ValueError(f"there is no unit {number!r}; known: {', '.join(unit_numbers())}")
     module = importlib.import_module(f"autograder.checks.unit_{number}")
     exercises = tuple(value for value in vars(module).values() if isinstance(value, Exercise))
+    require_few_claims(number, exercises)
     return Unit(number, module.SLUG, exercises, tuple(module.GUESSES))
 
 

@@ -1,20 +1,28 @@
 """One submission graded: each exercise in a fresh walled process, judged here, outside."""
 
 import ast
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from autograder.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
-from autograder.ingest import Refusal, Submission, ingest, plain_python
-from autograder.judge import Verdict, judge, without_answer
-from autograder.results import GRADED, INFRASTRUCTURE, UNREADABLE
-from autograder.sandbox import PRELOAD, Sandbox
+from autograder.judge import GRADED, INFRASTRUCTURE, UNREADABLE, Verdict, judge, without_answer
+from autograder.pool import process_ends_after
+from autograder.records.fingerprint import short_hash
+from autograder.records.journal import Journal, Judged
+from autograder.sandbox import NOT_WALLED, PRELOAD, Limits, RemoteSubject, Sandbox
+from autograder.seeds import case_seed
+from autograder.submissions.cells import Node, nbgrader_metadata, read_notebook, role
+from autograder.submissions.ingest import Refusal, Submission, ingest
+from autograder.submissions.magics import plain_python
+from autograder.submissions.own_cells import Runnable
 
 ROOT = Path(__file__).resolve().parent.parent
+NONE_RAN = "none of it ran"  # in place of the walls
+MOST_TRIES = 3  # of an exercise where something failed on our side
 
 
 def unit_of_assignment(assignment: str) -> Unit:
@@ -32,7 +40,11 @@ def source_notebook(unit: Unit) -> Path:
 
 
 class Graded(NamedTuple):
-    """What grading one submission gave, without anything of the run but `seconds` and `walls`."""
+    """What grading one submission gave; `seconds`, `walls` and `runs` vary from run to run.
+
+    `runs` tells of each exercise by its id: key, seconds of wall clock and processor, tries;
+    `n_judged` counts those that were judged in this run.
+    """
 
     sha256: str
     status: str
@@ -42,18 +54,21 @@ class Graded(NamedTuple):
     notes: list[str]
     seconds: float
     walls: str
+    runs: Mapping[str, Mapping[str, Any]] = {}
+    n_judged: int = 0
 
 
 def without_verdicts(status: str, reason: str, sha256: str = "", seconds: float = 0.0) -> Graded:
     """What is left to say of a submission none of which ran."""
-    return Graded(sha256, status, reason, [], [], [], seconds, "none of it ran")
+    return Graded(sha256, status, reason, [], [], [], seconds, NONE_RAN)
 
 
 class Grader:
     """Grades submissions of one unit, one after the other, in one walled warm process.
 
     `master` is the unit's notebook, `runtime` the folder that `sandbox.build_runtime` made; without
-    a `secret` only the public cases are asked.
+    a `secret` only the public cases are asked. `fingerprints` name by exercise what decides its
+    verdicts besides the submission: only with them is a verdict found again in a journal.
     """
 
     def __init__(
@@ -63,16 +78,18 @@ class Grader:
         runtime: Path,
         secret: bytes | None,
         round_number: int = 0,
-        walled: bool | None = None,
+        rung: str | None = None,
+        limits: Limits | None = None,
+        fingerprints: Mapping[str, str] | None = None,
     ) -> None:
         self.unit = unit
         self.master = master
         self.secret = secret
         self.round_number = round_number
+        self.fingerprints = fingerprints or {}
+        self.process_ends_s: float | None = None  # after which an exercise ends this process
         preload = (*PRELOAD, *set_up_imports(master, runtime))
-        # None: as this machine can. True: never without walls, whatever happens meanwhile.
-        wanted, required = walled is not False, walled is True
-        self.sandbox = Sandbox(runtime, preload=preload, walled=wanted, required=required)
+        self.sandbox = Sandbox(runtime, limits, preload=preload, rung=rung)
 
     def __enter__(self) -> Self:
         return self
@@ -80,43 +97,113 @@ class Grader:
     def __exit__(self, *raised: object) -> None:
         self.sandbox.close()
 
-    def grade(self, path: Path) -> Graded:
-        """The verdicts on the notebook at `path`; unreadable with the reason if it cannot be."""
+    def grade(self, path: Path, journal: Journal | None = None, member: str = "") -> Graded:
+        """The verdicts on the notebook at `path`; unreadable with the reason if it cannot be.
+
+        `member` names the notebook where the file is an archive.
+        """
         start = time.perf_counter()
-        read = ingest(path, self.master)
+        try:
+            read = ingest(path, self.master, member)
+        except RecursionError:
+            read = Refusal("A cell of it nests too deeply to be read; a person has to look.")
+        except Exception as error:  # a defect of ours is nobody's unreadable file
+            reason = f"The grader itself failed to read it: {type(error).__name__}: {error}"
+            return without_verdicts(INFRASTRUCTURE, reason)
         if isinstance(read, Refusal):
             seconds = time.perf_counter() - start
             return without_verdicts(UNREADABLE, read.reason, read.sha256, seconds)
-        return self.grade_submission(read, start)
+        return self.grade_submission(read, start, journal)
 
-    def grade_submission(self, submission: Submission, start: float | None = None) -> Graded:
+    def grade_submission(
+        self, submission: Submission, start: float | None = None, journal: Journal | None = None
+    ) -> Graded:
         """The verdicts on cells already read; `start` is when the work on them began."""
         start = time.perf_counter() if start is None else start
-        errors: dict[str, None] = {}  # as an ordered set: every exercise runs the same cells
-        verdicts = [self._verdict(ex, submission, errors) for ex in self.unit.exercises]
+        journal = journal or Journal()
+        runnable = Runnable(submission.cells)
+        judged = [self._judged(ex, submission, runnable, journal) for ex in self.unit.exercises]
+        verdicts = [one.verdict for one in judged]
         broken = [v.messages[0] for v in verdicts if v.status == INFRASTRUCTURE]
+        # Every exercise runs the same cells. Only of the first no secret case had been asked yet:
+        # what a cell says later could tell of one.
+        errors = judged[0].cell_errors if judged else []
+        walls = {one.run["walls"] for one in judged if "walls" in one.run}
         return Graded(
             submission.sha256,
             INFRASTRUCTURE if broken else GRADED,
             broken[0] if broken else "",
             verdicts,
-            list(errors),
+            errors,
             submission.notes,
             time.perf_counter() - start,
-            ": ".join(part for part in self.sandbox.walls if part),
+            # the weakest first, in case the machine changed between two runs
+            "; ".join(sorted(walls, key=lambda text: not text.startswith(NOT_WALLED))) or NONE_RAN,
+            {one.verdict.exercise: {"key": one.key, **one.run} for one in judged},
+            journal.n_new,
         )
 
-    def _verdict(
-        self, exercise: Exercise, submission: Submission, errors: dict[str, None]
-    ) -> Verdict:
-        try:
-            with _Answer(self.sandbox, submission, exercise) as answer:
-                verdict = judge(exercise, answer, self.secret, self.round_number, answer.renew)
-                errors.update(dict.fromkeys(answer.cell_errors))
-                return verdict
-        except Exception as error:  # a defect of ours is nobody's 0 points
-            reason = f"The grader itself failed on {exercise.id}: {type(error).__name__}: {error}"
-            return without_answer(exercise, INFRASTRUCTURE, reason)
+    def _key(self, exercise: Exercise, submission: Submission) -> str:
+        """A hash of all that decides a verdict: the cells, our code, secret, round, limits."""
+        secret = "" if self.secret is None else short_hash(self.secret)
+        fingerprint = self.fingerprints.get(exercise.id, "")
+        limits = repr(self.sandbox.limits)
+        parts = (submission.cells, exercise.id, fingerprint, secret, self.round_number, limits)
+        return short_hash(json.dumps(parts))
+
+    def _judged(
+        self, exercise: Exercise, submission: Submission, runnable: Runnable, journal: Journal
+    ) -> Judged:
+        """The verdict on one exercise, from the journal if it is there.
+
+        What goes wrong on our side is tried again, in fresh processes, before it is told.
+        """
+        key = self._key(exercise, submission)
+        known = journal.known(key)
+        if known is not None and self._holds(known):
+            return known
+        reason = "the process that grades ended each time"
+        while (n_tries := journal.n_begun(key)) < MOST_TRIES:
+            journal.begin(key)
+            try:
+                with process_ends_after(self.process_ends_s):
+                    judged = self._judge(exercise, runnable, key)
+            except Exception as error:  # a defect of ours is nobody's 0 points
+                reason = f"{type(error).__name__}: {error}"
+                self.sandbox.close()
+            else:
+                judged.run["tries"] = n_tries + 1
+                journal.add(judged)
+                return judged
+        text = f"{exercise.id} could not be graded, tried {n_tries} times: {reason}."
+        verdict = without_answer(exercise, INFRASTRUCTURE, text)
+        return Judged(key, verdict, [], {"tries": n_tries})
+
+    def _holds(self, known: Judged) -> bool:
+        """Whether a verdict need not be made again: not one made before there were walls."""
+        bare = str(known.run["walls"]).startswith(NOT_WALLED)
+        return not bare or self._walls().startswith(NOT_WALLED)
+
+    def _walls(self) -> str:
+        return ": ".join(part for part in self.sandbox.walls if part)
+
+    def _judge(self, exercise: Exercise, runnable: Runnable, key: str) -> Judged:
+        start = time.perf_counter()
+        with _Answer(self.sandbox, runnable, exercise) as answer:
+            verdict = judge(
+                exercise, answer, self.secret, self.round_number, answer.renew, answer.start_over
+            )
+        run = {
+            "walls": self._walls(),
+            "wall_s": round(time.perf_counter() - start, 3),
+            "cpu_s": round(answer.cpu_s, 3),
+        }
+        if answer.measured:
+            run["measured"] = answer.measured
+        if self.secret is not None:
+            seed = case_seed(self.secret, exercise.unit, exercise.id, self.round_number)
+            run["seed"] = short_hash(seed)
+        return Judged(key, verdict, answer.cell_errors, run)
 
 
 class _Answer:
@@ -125,11 +212,30 @@ class _Answer:
     New processes end with the time that an exercise has: each costs the class up to that again.
     """
 
-    def __init__(self, sandbox: Sandbox, submission: Submission, exercise: Exercise) -> None:
-        self._open = partial(sandbox.open, submission.cells, exercise.names)
-        self._deadline = time.monotonic() + sandbox.limits.exercise_s
+    def __init__(self, sandbox: Sandbox, runnable: Runnable, exercise: Exercise) -> None:
+        alone = exercise.evidence == "observed"
+        self._start = partial(sandbox.open, names=exercise.names, alone=alone)
+        self._runnable, self._names = runnable, exercise.names
+        self._exercise_s = sandbox.limits.exercise_s
+        self.cpu_s = 0.0  # of the student's processes that have ended
+        self.measured: dict[str, dict[str, Any]] = {}  # what was timed, by function
+        self._begun = time.monotonic()
         self._subject = self._open()
-        self.cell_errors = self._subject.cell_errors
+        self.cell_errors = [*runnable.notes, *self._subject.cell_errors]
+
+    def _open(self) -> RemoteSubject:
+        """A process in which the cells have run; without some where they had ended an other one."""
+        subject = self._start(self._runnable.cells_for(self._names))
+        while self._runnable.learn(subject, self._names):
+            subject.close()
+            self.cpu_s += subject.cpu_s
+            self._begun = time.monotonic()
+            subject = self._start(self._runnable.cells_for(self._names))
+        return subject
+
+    def _spent(self, share: float) -> bool:
+        """Whether that share of an exercise's time is over."""
+        return time.monotonic() - self._begun > share * self._exercise_s
 
     def __call__(self, *args: Any) -> Any:
         return self._subject(*args)
@@ -140,15 +246,27 @@ class _Answer:
 
     def renew(self) -> None:
         """Starts a new process if the last one is lost and there is time."""
-        if self._subject.lost and time.monotonic() < self._deadline:
-            self._subject.close()
+        if self._subject.lost and not self._spent(1):
+            self._close()
             self._subject = self._open()
+
+    def start_over(self) -> None:
+        """As much time as at the beginning: in a new process, unless little was taken so far."""
+        if self._subject.lost or self._spent(1 / 4):
+            self._close()
+            self._subject = self._open()
+        self._begun = time.monotonic()
+
+    def _close(self) -> None:
+        self._subject.close()
+        self.cpu_s += self._subject.cpu_s
+        self.measured |= self._subject.measured
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._subject.close()
+        self._close()
 
 
 def set_up_imports(master: Node, runtime: Path) -> list[str]:

@@ -7,6 +7,7 @@ from autograder.diagnosis import Subject
 from autograder.exercise import Draw, Exercise, GroupResult
 from autograder.seeds import PUBLIC_SECRET, case_seed
 
+GRADED, UNREADABLE, INFRASTRUCTURE = "graded", "unreadable", "infrastructure"  # of a submission
 STATUSES = (
     "passed",
     "failed",
@@ -55,9 +56,11 @@ def judge(
     secret: bytes | None = None,
     round_number: int = 0,
     renew: Callable[[], None] = lambda: None,
+    start_over: Callable[[], None] = lambda: None,
 ) -> Verdict:
     """The verdict on one answer; `renew` brings back a subject that was lost, before each group.
 
+    `start_over` is called before the secret cases: they have as much time as the public ones.
     The public cases come first. With a class `secret` the secret ones follow, where a group counts
     only if it passed both times. A group that fails in public shows that case; one that fails in
     secret only shows a general sentence and its label, never a case.
@@ -66,7 +69,7 @@ def judge(
     draw = Draw(case_seed(PUBLIC_SECRET, unit, exercise.id), before_group=renew)
     groups = [_public(group) for group in exercise.run(subject, draw)]
     if secret is not None and any(group.score or not group.points for group in groups):
-        renew()
+        start_over()
         seed = case_seed(secret, unit, exercise.id, round_number)
         draw = Draw(seed, secret=True, before_group=renew)
         groups = _both(groups, exercise.run(subject, draw))
@@ -99,10 +102,12 @@ def _public(group: GroupResult) -> GroupVerdict:
 
 def _both(public: list[GroupVerdict], secret: list[GroupResult]) -> list[GroupVerdict]:
     failed = {group.label: group.diagnosis for group in secret if group.diagnosis}
-    labels = {group.label for group in public}
+    labels, tried = {group.label for group in public}, {group.label for group in secret}
+    first = next(iter(failed.values()), None)
     both = []
     for group in public:
-        diagnosis = failed.get(group.label)
+        # A miss outside the groups ends the check: those after it have shown nothing in secret.
+        diagnosis = failed.get(group.label, None if group.label in tried else first)
         if diagnosis is not None and not group.diagnosis:
             message = (
                 f"On other cases than the ones you can see ({group.label}): {diagnosis.general}"

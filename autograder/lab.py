@@ -20,9 +20,9 @@ from typing import IO
 
 import psutil  # type: ignore[import-untyped]
 
-from autograder.cells import read_notebook
-from autograder.results import write_whole
+from autograder.records.results import write_whole
 from autograder.server import STOP_LIMIT_S, LabError, choose_port, serving
+from autograder.submissions.cells import read_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL_LIMIT_S = 120.0

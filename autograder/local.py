@@ -1,14 +1,17 @@
 """The student's answer in the student's own notebook, asked under the same rules as in grading."""
 
+import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 from autograder.diagnosis import StudentError
 from autograder.local_ranks import run_here
+from autograder.local_turns import LocalObserved
 from autograder.programs import RanksRun
-from autograder.worker.limit import TooLong, time_limit
+from autograder.worker.limit import IN_ALL, TooLong, longer_than, time_limit
 from autograder.worker.protocol import decode, encode
 from autograder.worker.trouble import Trouble, Troubles
 from autograder.worker.walls import Limits
@@ -67,6 +70,7 @@ class LocalSubject:
         self._namespace = namespace
         self._names = names
         self._troubles = students_troubles(namespace)
+        self._left_s = Limits().exercise_s
 
     def __call__(self, *args: Any) -> Any:
         """What the exercise's only function returns."""
@@ -84,11 +88,19 @@ class LocalSubject:
         machine: Simulated,
     ) -> RanksRun:
         """What the rank program of that name gives; see `checks.ranks`."""
-        program, limit_s = self._found(name), Limits().call_s
-        try:
-            return run_here(name, program, n_ranks, arguments, machine, self._troubles, limit_s)
-        except KeyboardInterrupt as error:
-            raise stopped(self._namespace, error, name) from None
+        program = self._found(name)
+        with self._timed() as (limit_s, longer):
+            try:
+                return run_here(
+                    name, program, n_ranks, arguments, machine, self._troubles, limit_s, longer
+                )
+            except KeyboardInterrupt as error:
+                raise stopped(self._namespace, error, name) from None
+
+    @property
+    def observed(self) -> LocalObserved:
+        """What the functions cost, as far as a process can see that of itself."""
+        return LocalObserved(self._found, self._guarded)
 
     def _found(self, name: str) -> Callable[..., Any]:
         if name not in self._namespace:
@@ -97,17 +109,38 @@ class LocalSubject:
         return function
 
     def _call(self, name: str, args: tuple[Any, ...]) -> Any:
-        function, limit_s = self._found(name), Limits().call_s
+        function = self._found(name)
+        return self._guarded(name, lambda: decode(encode(function(*decode(encode(args))))))
+
+    def _guarded(self, name: str, call: Callable[[], Any]) -> Any:
+        """What the call gives; StudentError, in the student's words, for whatever goes wrong."""
+        with self._timed() as (limit_s, longer):
+            try:
+                with time_limit(limit_s):
+                    return call()
+            except KeyboardInterrupt as error:
+                raise stopped(self._namespace, error, name) from None
+            except TooLong as error:
+                place = place_in(self._namespace, error)
+                where = f" (your cell, line {place[1]})" if place else ""
+                raise StudentError("timeout", f"{longer}{where}.") from None
+            except BaseException as error:
+                trouble: Trouble = self._troubles.explain(name, error)
+                raise StudentError(*trouble) from None
+
+    @contextmanager
+    def _timed(self) -> Iterator[tuple[float, str]]:
+        """Takes what happens inside from the time of the exercise, as in grading.
+
+        Gives the limit on it with the sentence for when it is over; StudentError if all is taken.
+        """
+        if not self._left_s:
+            raise StudentError("timeout", f"{IN_ALL}.")
+        call_s, start = Limits().call_s, time.monotonic()
         try:
-            with time_limit(limit_s):
-                return decode(encode(function(*decode(encode(args)))))
-        except KeyboardInterrupt as error:
-            raise stopped(self._namespace, error, name) from None
-        except TooLong as error:
-            place = place_in(self._namespace, error)
-            where = f" (your cell, line {place[1]})" if place else ""
-            why = f"`{name}` takes longer than {limit_s:g} s and was stopped{where}."
-            raise StudentError("timeout", why) from None
-        except BaseException as error:
-            trouble: Trouble = self._troubles.explain(name, error)
-            raise StudentError(*trouble) from None
+            if self._left_s < call_s:
+                yield self._left_s, IN_ALL
+            else:
+                yield call_s, longer_than(call_s)
+        finally:
+            self._left_s = max(0.0, self._left_s - (time.monotonic() - start))

@@ -22,8 +22,12 @@ def run_here(
     machine: Simulated,
     troubles: Troubles,
     limit_s: float,
+    longer: str,
 ) -> RanksRun:
-    """What `program` gives, under the rules of grading; StudentError where it gives nothing."""
+    """What `program` gives, under the rules of grading; StudentError where it gives nothing.
+
+    `longer` is told, with the place, when it takes longer than `limit_s`.
+    """
     require_arguments(n_ranks, arguments)
     books = Books(n_ranks, machine)
     baton = Baton(books.exchange)
@@ -32,7 +36,7 @@ def run_here(
         for rank in range(n_ranks)
     ]
     if not baton.run(lives, limit_s):
-        why = f"your code takes longer than {limit_s:g} s and was stopped{_place(baton, troubles)}."
+        why = f"{longer}{_place(baton, troubles)}."
         raise of_rank(baton.running, Trouble("timeout", why))
     if baton.failed is not None:
         raise _failure(name, troubles, *baton.failed) from None

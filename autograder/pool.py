@@ -4,15 +4,16 @@ Our own, since the promise is the point: pools of the standard library and of pe
 pipe and lock among all processes, so that one killed at the wrong moment ends or blocks the run.
 """
 
+import faulthandler
 import multiprocessing
 import os
 import signal
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -20,10 +21,11 @@ from mpedu.faults import Failure
 
 _START_S = 120.0  # a loaded machine needs seconds to import what a process needs
 _STOP_S = 5.0
+_MOST_STARTS = 3
 
 
 class PoolError(Failure):
-    """No process could be made ready, with the reason of the first."""
+    """No process could be made ready, with the reason of the last."""
 
 
 class Lost(NamedTuple):
@@ -37,14 +39,22 @@ Maker = Callable[..., AbstractContextManager[Handle]]
 
 
 def run_tasks(
-    make: Maker, args: tuple[Any, ...], tasks: Sequence[Any], n_jobs: int, limit_s: float
+    make: Maker,
+    args: tuple[Any, ...],
+    tasks: Sequence[Any],
+    n_jobs: int,
+    limit_s: float,
+    most_tries: int = 1,
 ) -> Generator[tuple[Any, Any], None, None]:
     """Each task with what `handle(task)` returned, or `Lost`, in order of completion.
 
     Every process enters `make(*args)` (importable by name) once and gets `handle` from it. A task
-    gets at most `limit_s` seconds. Closing the iterator, or an exception, kills all processes.
+    gets at most `limit_s` seconds; one whose process is lost is given to another process until it
+    was lost `most_tries` times. Closing the iterator, or an exception, kills all processes.
     """
     waiting = deque(tasks)
+    n_lost: Counter[Any] = Counter()
+    n_unborn = 0  # processes, one after the other, that ended before they were ready
     processes: list[_Process] = []
     try:
         while waiting or any(process.busy for process in processes):
@@ -57,9 +67,25 @@ def run_tasks(
                 processes.append(_Process(make, args))
                 continue
             for process in _ready(processes):
-                yield from process.collect()
+                done, n_unborn = _collected(process, n_unborn)
+                for task, answer in done:
+                    n_lost[task] += isinstance(answer, Lost)
+                    if isinstance(answer, Lost) and n_lost[task] < most_tries:
+                        waiting.appendleft(task)
+                    else:
+                        yield task, answer
     finally:
         _stop(processes)
+
+
+def _collected(process: "_Process", n_unborn: int) -> tuple[list[tuple[Any, Any]], int]:
+    """What a process has to say, and how many have died at birth one after the other."""
+    try:
+        return list(process.collect()), 0
+    except PoolError:
+        if n_unborn + 1 == _MOST_STARTS:
+            raise
+        return [], n_unborn + 1
 
 
 def _ready(processes: list["_Process"]) -> list["_Process"]:
@@ -157,6 +183,21 @@ def _serve(connection: Connection, make: Maker, args: tuple[Any, ...]) -> None:
         with suppress(OSError):
             connection.send(("failed", f"raised {type(error).__name__}: {error} ({_place(error)})"))
         raise SystemExit(1) from None
+
+
+@contextmanager
+def process_ends_after(limit_s: float | None) -> Iterator[None]:
+    """Ends this process, whatever it does, if what is inside takes longer; None for no limit.
+
+    So what hangs is lost like what dies. Where it hung is told on stderr.
+    """
+    if limit_s is not None:
+        faulthandler.dump_traceback_later(limit_s, exit=True)
+    try:
+        yield
+    finally:
+        if limit_s is not None:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _place(error: Exception) -> str:

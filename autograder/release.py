@@ -12,11 +12,11 @@ import nbformat
 from nbgrader.converters import GenerateAssignment  # type: ignore[import-untyped]
 from nbgrader.preprocessors import SaveCells  # type: ignore[import-untyped]
 
-from autograder.cells import Node, canonical, parse_notebook, read_notebook, role
 from autograder.exercise import Unit
 from autograder.grader import ROOT, Graded, Grader, max_score, source_notebook
-from autograder.results import GRADED, ensure_writable, write_whole
-from autograder.sandbox import WALLED, build_runtime
+from autograder.records.results import GRADED, ensure_writable, write_whole
+from autograder.sandbox import NOT_WALLED, build_runtime
+from autograder.submissions.cells import Node, canonical, parse_notebook, read_notebook, role
 from mpedu.faults import Failure
 
 _REGION = re.compile(r"BEGIN SOLUTION[^\n]*\n(.*?)[^\n]*END SOLUTION", re.DOTALL)
@@ -25,24 +25,20 @@ _TELLING_CHARACTERS = 20
 
 _CONFIG = '''"""nbgrader's settings for this course; made by `./course release`.
 
-Run nbgrader in this folder: the course's release is where it looks for it, and all that it writes
-stays here.
+Run nbgrader in this folder, or JupyterLab for its formgrader: the course's release is where it
+looks for it, and all that it writes stays here. Settings of your own, like late penalties, belong
+into own_config.py beside this file: they count over these, and no release changes them.
 """
 
 import os
 import sys
 
 c = get_config()  # noqa: F821
-root = {root!r}
-here = {here!r}
-c.CourseDirectory.root = root
+here = os.path.dirname(os.path.abspath(__file__))
+c.CourseDirectory.root = here
 c.CourseDirectory.course_id = "mpedu"
-c.CourseDirectory.source_directory = "notebooks"
-c.CourseDirectory.release_directory = {release!r}
-c.CourseDirectory.submitted_directory = os.path.join(here, "submitted")
-c.CourseDirectory.autograded_directory = os.path.join(here, "autograded")
-c.CourseDirectory.feedback_directory = os.path.join(here, "feedback")
-c.CourseDirectory.solution_directory = os.path.join(here, "solution")
+c.CourseDirectory.source_directory = {source!r}
+c.CourseDirectory.release_directory = os.path.join(os.path.dirname(here), "release")
 # nbgrader copies what lies beside a notebook into the release
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".*.json", "*.md"]
 c.CourseDirectory.db_url = "sqlite:///" + os.path.join(here, "gradebook.db")
@@ -51,6 +47,8 @@ c.Exchange.root = os.path.join(here, "exchange")
 c.GenerateAssignment.force = True
 # nbgrader runs the program alembic, which lies beside this Python, on the path or not
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+if os.path.exists(os.path.join(here, "own_config.py")):
+    load_subconfig("own_config.py")  # noqa: F821
 '''
 
 
@@ -86,7 +84,7 @@ def release(units: Sequence[Unit], out: Path, say: Callable[[str], object]) -> N
         path = out / "release" / assignment / f"{assignment}.ipynb"
         write_whole(path, text)
         say(f"{assignment}: written to {path}")
-    write_whole(nbgrader_folder(out) / "nbgrader_config.py", nbgrader_config(out))
+    write_whole(nbgrader_folder(out) / "nbgrader_config.py", nbgrader_config())
     say(how_to_grade(out, texts))
 
 
@@ -110,10 +108,9 @@ def nbgrader_folder(out: Path) -> Path:
     return out / "nbgrader"
 
 
-def nbgrader_config(out: Path) -> str:
-    """The text of the nbgrader_config.py for this checkout and a release in `out/release`."""
-    here = str(nbgrader_folder(out.resolve()))
-    return _CONFIG.format(root=str(ROOT), here=here, release=str(out.resolve() / "release"))
+def nbgrader_config() -> str:
+    """The text of the nbgrader_config.py for this checkout, to lie in a nbgrader folder."""
+    return _CONFIG.format(source=str(ROOT / "notebooks"))
 
 
 def proofs(unit: Unit, text: str) -> Iterator[str]:
@@ -137,7 +134,8 @@ def proofs(unit: Unit, text: str) -> Iterator[str]:
             for name, path, wanted in (("release", student, 0), ("solution", source, full)):
                 graded = grader.grade(path)
                 _expect_score(unit, name, graded, wanted)
-                where = "behind walls" if graded.walls == WALLED else graded.walls
+                bare = graded.walls.startswith(NOT_WALLED)
+                where = graded.walls if bare else "behind walls"
                 yield f"the {name} scores {wanted} of {full} ({where})"
 
 

@@ -1,5 +1,6 @@
 """What the person who grades sees: progress with the time left, a table, one line of summary."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -7,13 +8,16 @@ from typing import Self
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
+from autograder.gradebook.marks import AllMarks
 from autograder.grader import manual_points, rubric, unit_of_assignment
-from autograder.results import GRADED, Result, lost_points
+from autograder.records.publish import Change
+from autograder.records.results import GRADED, Result, lost_points
 from autograder.sandbox import NOT_WALLED, Walls
-from autograder.submissions import some_of
+from autograder.submissions.naming import some_of
 from mpedu.probes.walls import way_to_walls
 
 _WIDTH = 160  # where there is no terminal to fit into
@@ -28,9 +32,11 @@ def console() -> Console:
 class Watcher:
     """Shows each graded submission: a bar with the time left on a terminal, else a line each."""
 
-    def __init__(self, out: Console) -> None:
+    def __init__(self, out: Console, accept_lower: bool = False) -> None:
         self.out = out
-        self.n_done = 0
+        self.accept_lower = accept_lower
+        self.n_done = self.n_new = 0  # the results made now; those with something judged now
+        self.held: list[Change] = []
         columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
         self.task = self.bar.add_task("grading", total=None)
@@ -45,15 +51,50 @@ class Watcher:
     def __call__(self, result: Result, n_total: int) -> None:
         """Counts one more result of `n_total`."""
         self.n_done += 1
+        self.n_new += bool(result.run["n_judged"] or not result.exercises)
         self.bar.update(self.task, total=n_total, completed=self.n_done)
         if not self.out.is_terminal:
             line = f"{self.n_done}/{n_total} {result.student}: {outcome(result)}"
             self.out.print(Text(line), soft_wrap=True)
 
+    def confirm(self, changes: Sequence[Change]) -> bool:
+        """Prints the changed scores; whether the lower ones among them may be published.
+
+        Asks that on a terminal. Those that stay back are in `held`.
+        """
+        self.bar.stop()
+        lines = [f"  {change}" for change in changes]
+        self.out.print(Text("\n".join(["Changed scores:", *lines])), soft_wrap=True)
+        n_lower = sum(change.held(False) and not change.held(True) for change in changes)
+        accepted = self.accept_lower or (bool(n_lower) and self._ask(n_lower))
+        self.held = [change for change in changes if change.held(accepted)]
+        return accepted
+
+    def _ask(self, n_lower: int) -> bool:
+        if not (self.out.is_terminal and sys.stdin.isatty()):
+            return False
+        try:
+            plural = "score" if n_lower == 1 else "scores"
+            question = f"Publish the {n_lower} lower {plural}, too?"
+            return Confirm.ask(question, console=self.out, default=False)
+        except EOFError:
+            return False
+
     def warn(self, walls: Walls) -> None:
         """Says before students' code runs that nothing will hold it, if so."""
         if text := warning(walls):
             self.out.print(text, style="bold", markup=False, soft_wrap=True)
+
+
+def print_class(out: Console, results: Sequence[Result], watch: Watcher) -> None:
+    """Prints a table per assignment, why points were lost, and what is held back."""
+    assignments = sorted({result.assignment for result in results})
+    for assignment in assignments:
+        table = grades_table([one for one in results if one.assignment == assignment])
+        table.title = Text(assignment) if len(assignments) > 1 else None
+        out.print(table)
+    for text in filter(None, (summary(results, watch.n_new), held_back(watch.held))):
+        out.print(text, soft_wrap=True, markup=False)
 
 
 def outcome(result: Result) -> str:
@@ -90,24 +131,48 @@ def _head(exercise: str, points: int) -> str:
 
 
 def summary(results: Sequence[Result], n_new: int) -> str:
-    """One line, like "graded 9, unreadable 1; 10 new, 0 unchanged.", and why points were lost."""
+    """One line, like "graded 9, unreadable 1; 10 new, 0 unchanged.", and why points were lost.
+
+    What has no score comes last: a person must look at it.
+    """
     counts = Counter(result.status for result in results)
     parts = ", ".join(f"{status} {n}" for status, n in sorted(counts.items()))
     lines = [f"{parts}; {n_new} new, {len(results) - n_new} unchanged."]
-    for result in results:
-        why = lost_points(result)
-        if result.status != GRADED:
-            lines.append(f"  {result.student}: {result.status}: {why}")
-        elif why:
-            lines.append(f"  {result.student}: {why}")
+    several = len({result.assignment for result in results}) > 1
+    who = {id(one): one.student + f", {one.assignment}" * several for one in results}
+    scored = [result for result in results if result.status == GRADED]
+    lines += [f"  {who[id(one)]}: {why}" for one in scored if (why := lost_points(one))]
+    repaired = [who[id(result)] for result in results if result.notes]
+    lines += [f"Repaired, as their pages tell: {some_of(repaired, 20)}."] if repaired else []
+    listed = [result for result in results if result.status != GRADED]
+    lines += ["Not graded, for a person to look at (no score, never 0):"] if listed else []
+    lines += [f"  {who[id(one)]}: {one.status}: {one.reason}" for one in listed]
     return "\n".join([*lines, *filter(None, [open_walls(results)])])
+
+
+def held_back(held: Sequence[Change]) -> str:
+    """What stays unpublished and how to publish it, "" where nothing is."""
+    lower = [change for change in held if not change.held(True)]
+    lost = [change for change in held if change.held(True)]
+    lines = []
+    if lower:
+        lines += [
+            "Lower scores are held back, the published ones stay"
+            f" ({some_of([change.after.student for change in lower], 20)});"
+            " to publish them, run the same command with --accept-lower."
+        ]
+    if lost:
+        lines += ["Could not be graded now, the published scores stay:"]
+        lines += [f"  {change.after.student}: {change.after.reason}" for change in lost]
+    return "\n".join(lines)
 
 
 def open_walls(results: Sequence[Result]) -> str:
     """A sentence on results whose code ran without walls, "" where there are none."""
     notes = sorted({r.run["walls"] for r in results if r.run["walls"].startswith(NOT_WALLED)})
     return (
-        f"Students' code ran with all your rights ({'; '.join(notes)}). {way_to_walls()}"
+        f"Students' code ran with all your rights ({'; '.join(notes)});"
+        " ./course doctor tells how to get walls."
         if notes
         else ""
     )
@@ -127,9 +192,14 @@ def by_hand(assignment: str) -> str:
 
 
 def earlier(recorded: Iterable[Result], results: Sequence[Result]) -> str:
-    """A sentence on what is recorded besides these results, "" where there is nothing."""
+    """A sentence on what else is recorded of their assignments, "" where there is nothing."""
     now = {(result.assignment, result.student) for result in results}
-    others = [r.student for r in recorded if (r.assignment, r.student) not in now]
+    graded = {result.assignment for result in results}
+    others = [
+        one.student
+        for one in recorded
+        if one.assignment in graded and (one.assignment, one.student) not in now
+    ]
     if not others:
         return ""
     plural = "result" if len(others) == 1 else "results"
@@ -139,11 +209,26 @@ def earlier(recorded: Iterable[Result], results: Sequence[Result]) -> str:
     )
 
 
+def look_again(marks: AllMarks, results: Sequence[Result]) -> str:
+    """A sentence on points given by hand before what they are for has changed, or ""."""
+    found = [
+        result.student
+        for result in results
+        if (given := marks.get((result.assignment, result.student)))
+        and any(mark.again for mark in given.cells.values())
+    ]
+    if not found:
+        return ""
+    return (
+        f"Given by hand, and to be looked at again since something changed: {some_of(found, 20)}."
+    )
+
+
 def warning(walls: Walls) -> str:
     """What to know before students' code runs, "" where it runs behind walls."""
     if walls.rung != NOT_WALLED:
         return ""
-    return (
-        f"Warning: students' code is about to run with all your rights ({walls.rung}:"
-        f" {walls.note}). {way_to_walls()}"
-    )
+    about = "Warning: students' code is about to run with all your rights"
+    if not walls.note:
+        return f"{about} ({walls.rung}), as was asked for."
+    return f"{about} ({walls.rung}: {walls.note}). {way_to_walls()}"

@@ -5,7 +5,6 @@ Every wait has a limit and every message is checked. Whatever goes wrong over th
 further call raises the same error at once.
 """
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +13,14 @@ from typing import Any, NoReturn, Self
 
 from autograder.diagnosis import StudentError
 from autograder.programs import RanksRun
-from autograder.sandbox.parent import Report, SandboxError, StudentProcess, WarmParent
+from autograder.sandbox.ended import Report, why_ended
+from autograder.sandbox.parent import Parent, StudentProcess
 from autograder.sandbox.rank_checks import REPORTED, Lost, is_trouble
 from autograder.sandbox.rank_judge import RankJudge
-from autograder.sandbox.shown import shown
+from autograder.sandbox.rungs import SandboxError
+from autograder.sandbox.shown import characters, shown
+from autograder.sandbox.turns import Observed
+from autograder.worker.limit import IN_ALL, longer_than
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import ProtocolError
 from autograder.worker.walls import Limits
@@ -31,31 +34,38 @@ _LAST_WORDS_S = 2.0  # a process that ended by itself is reported at once
 class RemoteSubject:
     """The student's functions `names`, after the cells have run; a context manager.
 
-    `cell_errors` holds a sentence for each cell that did not come to its end, `output` what the
+    `cell_errors` holds a sentence for each cell that did not come to its end, `stopped` which of
+    the student's own (name, source, True) took too long, and at which line, `output` what the
     code printed, up to the limit. Made by `Sandbox.open`; `waits=False` lets the cells run while
-    others are started.
+    others are started, `alone=True` refuses it further processes and threads.
     """
 
     def __init__(
         self,
-        parent: WarmParent,
-        cells: Sequence[tuple[str, str]],
+        parent: Parent,
+        cells: Sequence[tuple[Any, ...]],
         names: Sequence[str],
         limits: Limits,
         waits: bool = True,
+        alone: bool = False,
     ) -> None:
         taken = [name for name in names if hasattr(RemoteSubject, name)]
         if taken:
             raise ValueError(f"no function to ask for can be called {taken[0]}; rename it")
         self.cell_errors: list[str] = []
+        self.stopped: list[tuple[int, int]] = []
         self._names, self._limits = tuple(names), limits
-        self._cells = [(_characters(cell), _characters(source)) for cell, source in cells]
+        self._cells = [(characters(cell[0]), characters(cell[1]), *cell[2:]) for cell in cells]
         self._left_s = limits.exercise_s
         self._n_calls = 0
+        self.cpu_s = 0.0  # processor time of the processes that have ended
         self._printed = b""
         self._error: StudentError | None = None
         self._parent = parent
         self._others: list[RemoteSubject] = []  # of a rank program, from rank 1 on
+        self._rivals: list[RemoteSubject] = []  # references that it was timed against
+        self._is_alone = alone
+        self.measured: dict[str, dict[str, Any]] = {}  # of a timed function, for the run's record
         self._is_settled = self._is_stale = False
         self._process = StudentProcess(parent)
         with suppress(StudentError):  # told when it is asked
@@ -85,6 +95,11 @@ class RemoteSubject:
     def lost(self) -> bool:
         """Whether the process is gone, so that every further call raises the same error."""
         return self._error is not None
+
+    @property
+    def has_run_cells(self) -> bool:
+        """Whether the cells came to their end, each as far as it did."""
+        return self._is_settled
 
     @property
     def output(self) -> str:
@@ -131,6 +146,11 @@ class RemoteSubject:
                 for rank in judge.unstopped:
                     members[rank]._is_stale = True
 
+    @property
+    def observed(self) -> Observed:
+        """What its functions cost, as the operating system sees it."""
+        return Observed(self, self._parent)
+
     def _members(self, n_ranks: int) -> list["RemoteSubject"]:
         """A process per rank whose cells have run; StudentError where one does not come to that."""
         while len(self._others) < n_ranks - 1:
@@ -148,6 +168,8 @@ class RemoteSubject:
     def _send_cells(self) -> None:
         with self._losing(self._limits.exercise_s) as limit_s:
             try:
+                if self._is_alone:
+                    self._process.channel.send(("alone",), limit_s)
                 self._process.channel.send(("cells", self._cells), limit_s)
             except NotPlain:
                 self._lose("crashed", "the cells of your notebook are too large to be run.")
@@ -158,10 +180,14 @@ class RemoteSubject:
             return
         with self._losing(self._limits.exercise_s) as limit_s:
             reply = self._process.channel.receive(limit_s)
-        errors = reply[1] if type(reply) is tuple and len(reply) == 2 else None
+        _, errors, stopped = reply if type(reply) is tuple and len(reply) == 3 else (0, 0, 0)
         if type(errors) is not list or any(type(text) is not str for text in errors):
             self._lose("crashed", f"{_BROKEN}.")
+        if type(stopped) is not list or any(type(number) is not int for number in stopped):
+            self._lose("crashed", f"{_BROKEN}.")
         self.cell_errors = [shown(text) for text in errors[:_MOST_CELL_ERRORS]]
+        pairs = zip(stopped[::2], stopped[1::2], strict=False)
+        self.stopped = [(index, line) for index, line in pairs if index >= 0]
         self._is_settled = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -199,15 +225,15 @@ class RemoteSubject:
             self._send_cells()
         if self._process.ended:
             raise ValueError("this process is closed; open another one")
+        if self._process.is_stopped:  # since its last turn
+            with self._losing(_LAST_WORDS_S):
+                self._process.go_on(_LAST_WORDS_S)
 
     def _limit(self, limit_s: float) -> tuple[float, str]:
         """What is left of a limit, and the sentence for when it is over."""
         if self._left_s < limit_s:
-            return (
-                self._left_s,
-                "your code takes longer than an exercise may in all and was stopped",
-            )
-        return limit_s, f"your code takes longer than {limit_s:g} s and was stopped"
+            return self._left_s, IN_ALL
+        return limit_s, longer_than(limit_s)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -241,41 +267,30 @@ class RemoteSubject:
     def _end(self) -> None:
         for other in self._others:
             other.close()
+            self.cpu_s += other.cpu_s
         self._others.clear()
+        for rival in self._rivals:
+            rival.close()
         self._end_process()
 
     def _end_process(self) -> Report | None:
         if self._process.ended:
             return None
         self._printed += self._process.printed()
-        return self._process.end()
+        report = self._process.end()
+        self.cpu_s += report.cpu_s if report else 0.0
+        return report
 
     def _why_ended(self) -> tuple[str, str]:
         """Kind and sentence for a process that does not listen any more."""
         try:
             report = self._process.last_words(_LAST_WORDS_S)
         except SandboxError:
-            lost = self._parent.walled or self._parent.ended(_LAST_WORDS_S)
+            lost = self._process.is_guarded or self._parent.ended(_LAST_WORDS_S)
             self._end()
             if lost:
                 raise
             return "crashed", "your code ended its process and the one that watches over it."
         if report is None:
             return "crashed", f"{_BROKEN}: it was closed."
-        code, limits = report.code, self._limits
-        if code in (-signal.SIGKILL, -signal.SIGXCPU):
-            if report.cpu_s > limits.cpu_s - 1:
-                return "timeout", f"your code takes more than {limits.cpu_s} s of processor time."
-            if 2 * report.peak_bytes > limits.memory_bytes:
-                n_mib = limits.memory_bytes // 2**20
-                return (
-                    "out_of_memory",
-                    f"your code asks for more memory than the {n_mib} MiB it has.",
-                )
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return "crashed", f"the process that runs your code ended before it answered ({how})."
-
-
-def _characters(text: str) -> str:
-    """Without lone surrogates, which JSON can hold: they are no characters and no Python."""
-    return text.encode(errors="replace").decode()
+        return why_ended(report, self._limits, self._process.lacked_memory())

@@ -1,4 +1,4 @@
-"""What may be shown of a text that a student's process has sent."""
+"""What may be shown of a text that a student's process has sent, or be sent to it."""
 
 import re
 
@@ -10,3 +10,8 @@ def shown(text: str) -> str:
     """A student's text, short and without anything a terminal or a page could act on."""
     printable = "".join(c if c.isprintable() else "\ufffd" for c in text[:_MOST_CHARACTERS])
     return _ADDRESS.sub("0x...", printable)
+
+
+def characters(text: str) -> str:
+    """Without lone surrogates, which JSON can hold: they are no characters and no Python."""
+    return text.encode(errors="replace").decode()

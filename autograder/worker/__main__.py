@@ -2,8 +2,9 @@
 
 The warm parent imports once what exercises need and forks a guardian per job. The guardian moves
 into own namespaces, forks the student's process, and ends everything of the job when the judge says
-so or is gone. It never runs a student's code, so nothing a student does can stop it. Where there
-are no namespaces ("plain"), the guardian adopts whatever the student's processes leave behind.
+so or is gone. It never runs a student's code, so nothing a student does can stop it. Where
+namespaces cannot be nested ("alone"), a warm parent serves one exercise, as its guardian, in those
+that it has. Where there are none ("plain"), the guardian adopts what a student's processes leave.
 
 Started as `python -m autograder.worker SOCKET SETTINGS`; knows nothing of the autograder but the
 modules beside it in the runtime folder.
@@ -24,7 +25,10 @@ from contextlib import suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from typing import NamedTuple, NoReturn
 
-from autograder.worker import walls
+from autograder.worker import inner, walls
+from autograder.worker.kernel import forbid_inspection
+from autograder.worker.seccomp import refuse_calls
+from autograder.worker.standing import obey
 
 _TICK_S = 1.0  # how often to look whether the parent is still there
 _SWEEP_S = 5.0
@@ -33,9 +37,11 @@ _SWEEP_S = 5.0
 class Settings(NamedTuple):
     """What the judge's side tells a warm parent."""
 
-    walled: bool
+    mode: str  # "nested", "alone" or "plain"
     preload: list[str]
     limits: walls.Limits
+    counts_addresses: bool
+    n_running: int  # processes of the user that are not this exercise's, if "alone"
 
 
 class Job(NamedTuple):
@@ -55,9 +61,9 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     settings = _settings(sys.argv[2])
     parent = os.getppid()
-    if settings.walled and os.getuid() == 0:
+    if settings.mode == "nested" and os.getuid() == 0:
         walls.become_nobody()
-    walls.forbid_inspection()
+    forbid_inspection()
     # An editable install finds modules that the runtime folder lacks, where the checkout is there.
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, PathFinder]
     # Only now, so that what nobody may not read fails here and not later in a student's cell.
@@ -73,17 +79,20 @@ def main() -> None:
             message, descriptors, _, _ = socket.recv_fds(control, 16, len(Job._fields))
             if not message:
                 return
+            if settings.mode == "alone":
+                control.close()
+                _guard(Job(*descriptors), settings)
             _start(Job(*descriptors), settings, control)
 
 
 def _settings(text: str) -> Settings:
-    walled, preload, limits = json.loads(text)
-    return Settings(walled, preload, walls.Limits(*limits))
+    mode, preload, limits, *rest = json.loads(text)
+    return Settings(mode, preload, walls.Limits(*limits), *rest)
 
 
 def _trial(settings: Settings) -> str:
     """Why walls cannot be built here; "" when they can, or none are asked for."""
-    if not settings.walled:
+    if settings.mode == "plain":
         return ""
     near, far = socket.socketpair()
     with near, far:
@@ -129,9 +138,9 @@ def _guard(job: Job, settings: Settings, trial: bool = False) -> NoReturn:
 def _watch(job: Job, settings: Settings, trial: bool) -> None:
     parent = os.getppid()
     folder = "/tmp"
-    if settings.walled:
-        walls.enter_namespaces()
-    else:
+    if settings.mode == "nested":
+        inner.enter_namespaces()
+    elif settings.mode == "plain":
         walls.adopt_orphans()
         folder = tempfile.mkdtemp(prefix="exercise-")
     student = os.fork()
@@ -141,13 +150,17 @@ def _watch(job: Job, settings: Settings, trial: bool) -> None:
     os.close(job.output)
     ended = os.pidfd_open(student)
     while os.getppid() == parent:
-        if select.select([job.life, ended], [], [], _TICK_S)[0]:
+        heard = select.select([job.life, ended], [], [], _TICK_S)[0]
+        if ended in heard or (heard and not obey(job.life, student)):
             break
     os.kill(student, signal.SIGKILL)  # the first process of a namespace: all others die with it
     _, status, used = os.wait4(student, 0)
-    if not settings.walled:
+    if settings.mode == "plain":
         _sweep()
         shutil.rmtree(folder, ignore_errors=True)
+    elif settings.mode == "alone" and not trial:
+        with suppress(OSError):
+            os.kill(-1, signal.SIGKILL)  # all but this process and the namespace's first
     code = os.waitstatus_to_exitcode(status)
     cpu_s = used.ru_utime + used.ru_stime
     _report(job.life, code=code, cpu_s=cpu_s, peak_bytes=1024 * used.ru_maxrss)
@@ -170,10 +183,9 @@ def _become_student(job: Job, settings: Settings, folder: str, trial: bool) -> N
     """Puts up the walls, closes every descriptor but the link and runs the student's code."""
     try:
         os.setsid()
-        walls.set_limits(settings.limits, 0 if settings.walled else walls.processes_of_user())
+        walls.be_killed_first()
         os.chdir(folder)
-        if settings.walled:
-            walls.close_in(tmp_bytes=4 * settings.limits.file_bytes)
+        _close_in(settings)
         if trial:
             os._exit(0)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -186,6 +198,26 @@ def _become_student(job: Job, settings: Settings, folder: str, trial: bool) -> N
     from autograder.worker.student import run_student  # loaded by the warm parent
 
     run_student(socket.socket(fileno=3), settings.limits)
+
+
+def _close_in(settings: Settings) -> None:
+    """Limits this process to what the student may use and reach."""
+    limits, n_running = settings.limits, 0
+    if settings.mode == "plain":
+        n_running = walls.processes_of(os.getuid())
+    elif settings.mode == "alone":
+        n_running = settings.n_running
+        if os.getuid() == 0:
+            inner.bound_rights()
+            walls.become_nobody()
+    walls.set_limits(limits, n_running, settings.counts_addresses)
+    if settings.mode == "plain":
+        return
+    walls.leave_keyring()
+    if settings.mode == "nested":
+        inner.close_in(tmp_bytes=4 * limits.file_bytes)
+    inner.drop_rights()
+    refuse_calls()
 
 
 if __name__ == "__main__":

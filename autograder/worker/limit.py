@@ -7,6 +7,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+IN_ALL = "your code takes longer than an exercise may in all and was stopped"
+
+
+def longer_than(limit_s: float) -> str:
+    """The sentence, without its end, for a call that took longer than that."""
+    return f"your code takes longer than {limit_s:g} s and was stopped"
+
 
 class TooLong(BaseException):
     """Raised inside code that takes longer than it may; no `except Exception` catches it."""

@@ -21,8 +21,9 @@ from autograder.worker.records import REAL_DTYPES, RECORDS, coerced
 MAX_DEPTH = 64
 # A value counts 1, its text and bytes 1 per 8; a list that appears twice counts twice.
 MAX_SIZE = 2_000_000
-# Keys can be chosen so that building a dict takes quadratic time.
 MAX_DICT_ENTRIES = 10_000
+# Keys can be chosen to have one hash, and each is then compared with all before it.
+_MOST_ALIKE_HASHES = 100
 
 _LIST, _TUPLE, _DICT, _SHARED, _ARRAY, _FRACTION = range(6)
 _DTYPES = REAL_DTYPES | {"c8", "c16"}
@@ -258,6 +259,8 @@ def _whole(tree: Any) -> int:
 def _dict(values: list[Any]) -> dict[Any, Any]:
     if len(values) > 2 * MAX_DICT_ENTRIES:
         raise ValueError("a dict with too many entries")
+    if len(values) // 2 - len(set(map(hash, values[::2]))) > _MOST_ALIKE_HASHES:
+        raise ValueError("a dict whose keys have the same hash")
     made = dict(zip(values[::2], values[1::2], strict=True))
     if 2 * len(made) != len(values):
         raise ValueError("a dict with a key twice")

@@ -5,7 +5,6 @@ accidents; what a student makes of it is the judge's side to withstand.
 """
 
 import io
-import linecache
 import os
 import re
 import socket
@@ -15,9 +14,10 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
-from autograder.worker.limit import TooLong, time_limit
+from autograder.worker.cells import Cells
 from autograder.worker.protocol import Channel, decode, encode
 from autograder.worker.ranks import ENDED, TROUBLE, Line, Over, WireComm, given, own_copy
+from autograder.worker.timed import Timed, start_nothing_more
 from autograder.worker.trouble import Trouble, Troubles
 from autograder.worker.walls import Limits
 
@@ -69,19 +69,27 @@ class _Notebook:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.process = os.getpid()
-        self.failed: list[tuple[str, str]] = []  # source of a cell, and what stopped it
         self.troubles = Troubles(limits.memory_bytes)
+        self.timed: tuple[str, Timed]  # a function and its arguments, once it is to be timed
         module = ModuleType("__main__")  # dataclasses and annotations look there
         sys.modules["__main__"] = module
         self.names: dict[str, Any] = module.__dict__
         self.names.update(get_ipython=_NoShell, display=lambda *args, **kwargs: None)
+        self.cells = Cells(self.names, self.troubles, limits)
 
     def serve(self, channel: Channel, message: tuple[Any, ...]) -> None:
         """Answers one message of the judge."""
         if message[0] == "rank":
             return self.run_rank(Line(channel), *message[1:])
-        if message[0] == "cells":
-            reply: tuple[Any, ...] = ("ready", self.run_cells(message[1]))
+        if message[0] == "alone":
+            return start_nothing_more()
+        if message[0] == "timed":
+            reply: tuple[Any, ...] = self.prepare(channel, *message[1:])
+        elif message[0] == "go":
+            reply = self.take_turn(*message[1:])
+        elif message[0] == "cells":
+            errors = self.run_cells(message[1])
+            reply = ("ready", errors, [number for pair in self.cells.stopped for number in pair])
         else:
             reply = self.answer(*message[1:])
         if os.getpid() != self.process:
@@ -99,6 +107,24 @@ class _Notebook:
             return ("trouble", number, *self.missing(name))
         try:
             return ("answer", number, self.names[name](*args, **kwargs))
+        except BaseException as error:
+            return ("trouble", number, *self.explain(name, error))
+
+    def prepare(
+        self, channel: Channel, name: str, arguments: tuple[Any, ...], at: list[int], forms: Any
+    ) -> tuple[Any, ...]:
+        """Takes the memory in which the function of that name gets its arguments from now on."""
+        channel.send(("memory",))
+        self.timed = name, Timed(channel.sock, arguments, at, forms)
+        return ("prepared",)
+
+    def take_turn(self, number: int) -> tuple[Any, ...]:
+        """The reply to turn `number`: dtype and shape of the answer in the memory."""
+        name, timed = self.timed
+        if name not in self.names:
+            return ("trouble", number, *self.missing(name))
+        try:
+            return ("done", number, *timed.run(self.names[name]))
         except BaseException as error:
             return ("trouble", number, *self.explain(name, error))
 
@@ -148,22 +174,10 @@ class _Notebook:
         defines = re.compile(
             rf"^[ \t]*(?:(?:def|class)[ \t]+{word}\b|{word}[ \t]*=(?!=))", re.MULTILINE
         )
-        stops = [stop for source, stop in self.failed if defines.search(source)]
+        stops = [stop for source, stop in self.cells.failed if defines.search(source)]
         return f", because its cell stopped with an error: {stops[-1]}" if stops else ""
 
-    def run_cells(self, cells: list[tuple[str, str]]) -> list[str]:
+    def run_cells(self, cells: list[tuple[Any, ...]]) -> list[str]:
         """Runs the cells in order; one sentence for each that did not come to its end."""
-        for cell_id, source in cells:
-            file_name = f"<{cell_id} {len(self.troubles.cells)}>"
-            self.troubles.cells[file_name] = cell_id
-            lines = source.splitlines(keepends=True)
-            linecache.cache[file_name] = (len(source), None, lines, file_name)
-            try:
-                with time_limit(self.limits.cell_s):
-                    exec(compile(source, file_name, "exec", dont_inherit=True), self.names)
-            except TooLong:
-                limit_s = self.limits.cell_s
-                self.failed.append((source, f"ran for over {limit_s:g} s ({cell_id})."))
-            except BaseException as error:
-                self.failed.append((source, self.troubles.describe(error, cell_id)[0]))
-        return [stop for _, stop in self.failed[:_MOST_ERRORS]]
+        self.cells.run(cells)
+        return [stop for _, stop in self.cells.failed[:_MOST_ERRORS]]

@@ -9,20 +9,34 @@ from mpedu.probes import Ask, Finding
 
 _ABOUT = "grader's walls"
 _ONLY = "only instructors need it"
-# The namespaces and mounts that the grader asks for, around a program that does nothing.
-_TRY = "--die-with-parent --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true"
+# The namespaces and mounts that the grader asks for, around a program that does nothing; then those
+# that each exercise asks for inside.
+_OUTER = (
+    "--die-with-parent --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp".split()
+)
+_INNER = "unshare --user --mount --pid --net --ipc --uts --fork true".split()
 _SYSCTL = Path("/proc/sys")
 
 
 def walls(ask: Ask) -> Finding:
-    """Whether bubblewrap is here and can start a program in namespaces of its own."""
+    """Which of the grader's walls this machine has, as `autograder.sandbox` calls them."""
     program = which("bwrap")
-    if platform.system() != "Linux" or program is None:
-        return Finding("note", _ABOUT, "no bubblewrap", f"{_ONLY}. {way_to_walls()}")
-    answer = ask([program, *_TRY.split()])
-    if answer.status == 0:
-        return Finding("ok", _ABOUT, f"bubblewrap starts ({program}); {_ONLY}")
-    found = f"bubblewrap cannot start: {answer.last_line()}"
+    if platform.system() != "Linux":
+        return Finding("note", _ABOUT, "none on this system", f"{_ONLY}. {way_to_walls()}")
+    if program is None:
+        return _without_bubblewrap(ask, "no bubblewrap")
+    answer = ask([program, *_OUTER, "true"])
+    if answer.status != 0:
+        return _without_bubblewrap(ask, f"bubblewrap cannot start: {answer.last_line()}")
+    if which("unshare") is None or ask([program, *_OUTER, *_INNER]).status == 0:
+        return Finding("ok", _ABOUT, f"bubblewrap+namespaces ({program}); {_ONLY}")
+    found = "bubblewrap per exercise, which is slow: what it starts may make no namespaces"
+    return Finding("note", _ABOUT, found, f"{_ONLY}; {_why_not()}")
+
+
+def _without_bubblewrap(ask: Ask, why: str) -> Finding:
+    reached = which("unshare") is not None and ask(_INNER).status == 0
+    found = f"{'namespaces' if reached else 'not walled'} ({why})"
     return Finding("note", _ABOUT, found, f"{_ONLY}. {way_to_walls()}")
 
 

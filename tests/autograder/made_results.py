@@ -3,7 +3,7 @@
 from typing import Any
 
 from autograder.judge import GroupVerdict, Verdict
-from autograder.results import Result
+from autograder.records.results import Result
 
 RUN: dict[str, Any] = {
     "graded_at": "2030-01-01T00:00:00+00:00",
@@ -13,8 +13,10 @@ RUN: dict[str, Any] = {
     "round": 0,
     "walls": "bubblewrap+namespaces",
     "versions": {"python": "3.11"},
-    "key": "fedcba9876543210",
+    "n_judged": 1,
+    "exercises": {"gpipe": {"key": "fedcba9876543210", "wall_s": 0.2, "cpu_s": 0.1}},
 }
+HASHES = {name: 16 * name[0] for name in ("submission", "checks", "package", "environment")}
 
 
 def verdict(status: str = "passed", message: str = "", score: int = 3) -> Verdict:
@@ -26,7 +28,7 @@ def result(**changes: Any) -> Result:
     made = Result(
         assignment="03-gpipe",
         student="student-01",
-        sha256="ab" * 32,
+        hashes=HASHES,
         status="graded",
         reason="",
         score=3,
@@ -41,5 +43,5 @@ def result(**changes: Any) -> Result:
 
 
 def refused(student: str = "student-07", reason: str = "The file is empty.") -> Result:
-    none = {"score": None, "exercises": [], "sha256": ""}
+    none = {"score": None, "exercises": []}
     return result(student=student, status="unreadable", reason=reason, **none)

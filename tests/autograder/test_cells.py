@@ -5,7 +5,7 @@ import nbformat
 import pytest
 import toy_notebook as toy
 
-from autograder.cells import (
+from autograder.submissions.cells import (
     MAX_NOTEBOOK_BYTES,
     NotebookError,
     canonical,
@@ -56,10 +56,89 @@ def test_roles_follow_the_metadata() -> None:
     assert roles == ["ours", "setup", "solution", "graded", "ours", "solution", "written"]
 
 
-@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\r\n"])
-def test_a_byte_order_mark_and_windows_line_ends_are_read(mark: bytes) -> None:
-    data = toy.notebook([toy.cell("code", "a", "x = 1\r\ny = 2")])
-    assert parse_notebook(mark + data).cells[0].source == "x = 1\ny = 2"
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_a_byte_order_mark_is_read_and_told(encoding: str) -> None:
+    text = toy.notebook([toy.cell("code", "a", "x = 'é'")]).decode()
+    mark = "" if encoding != "utf-16-be" else "\ufeff"  # Python writes none for this one
+    repairs: list[str] = []
+    assert parse_notebook((mark + text).encode(encoding), repairs).cells[0].source == "x = 'é'"
+    assert [note.split(";")[0] for note in repairs] == ["The file began with a byte order mark"]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_of_every_system_are_read_and_told(end: str) -> None:
+    tree = json.loads(toy.notebook([toy.cell("code", "a", f"x = 1{end}y = 2")]))
+    data = json.dumps(tree, indent=1).replace("\n", end).encode()
+    repairs: list[str] = []
+    assert parse_notebook(data, repairs).cells[0].source == "x = 1\ny = 2"
+    assert repairs == ["Line ends of another system were read as such."]
+
+
+def test_a_notebook_in_format_3_is_converted_and_told() -> None:
+    cells = [
+        {"cell_type": "code", "input": "x = 1", "language": "python", "outputs": []},
+        {"cell_type": "heading", "level": 2, "source": "Two", "metadata": {}},
+    ]
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
+    repairs: list[str] = []
+    read = parse_notebook(json.dumps(old).encode(), repairs)
+    assert [(cell.cell_type, cell.source) for cell in read.cells] == [
+        ("code", "x = 1"),
+        ("markdown", "## Two"),
+    ]
+    assert repairs == ["The notebook was in format 3; it was made one in format 4."]
+
+
+@pytest.mark.parametrize("minor", [0, 1, 2, 3, 4, 99])
+def test_every_minor_version_of_format_4_is_read(minor: int) -> None:
+    cells = [{**cell, "id": None} for cell in toy.cells()]
+    repairs: list[str] = []
+    assert len(parse_notebook(toy.notebook(cells, nbformat_minor=minor), repairs).cells) == 6
+    assert repairs == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "told"),
+    [
+        ({"name": "python3"}, False),
+        ({"name": "conda-env-x", "language": "python"}, False),
+        ({"name": "ir", "language": "R"}, True),
+        ({"name": "no-such\x1bkernel"}, True),
+        ({"name": 5, "language": []}, False),
+        ("python3", False),
+    ],
+)
+def test_a_kernel_of_another_language_is_told(kernel: object, told: bool) -> None:
+    repairs: list[str] = []
+    parse_notebook(toy.notebook(metadata={"kernelspec": kernel}), repairs)
+    assert [note.startswith("The notebook asks for the kernel") for note in repairs] == [
+        True
+    ] * told
+    assert all(note.isprintable() for note in repairs)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"big": ' + "9" * 5000 + "}",
+        '{"n": NaN, "i": -Infinity}',
+        '{"half": "\\ud800"}',
+        '{"twice": 1, "twice": 2}',
+    ],
+)
+def test_odd_values_beside_the_text_are_survived(odd: str) -> None:
+    data = toy.notebook(metadata={"here": 0}).replace(b'{"here": 0}', odd.encode())
+    assert len(parse_notebook(data).cells) == 6
+    cells = [toy.cell("code", "a", "x = 1", tags="here")]
+    data = toy.notebook(cells).replace(b'"here"', odd.encode())
+    text = canonical(parse_notebook(data))
+    assert "NaN" not in text and "Infinity" not in text
+
+
+def test_of_a_key_that_is_there_twice_the_last_counts() -> None:
+    data = toy.notebook([toy.cell("code", "a", "x = 1")])
+    twice = data.replace(b'"source": "x = 1"', b'"source": "first", "source": "last"')
+    assert parse_notebook(twice).cells[0].source == "last"
 
 
 def test_half_a_surrogate_pair_can_be_written_again() -> None:
@@ -74,9 +153,12 @@ def test_half_a_surrogate_pair_can_be_written_again() -> None:
         (b" \n", "is empty"),
         (b"{", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
-        (b"9" * 5000, "not JSON"),
+        (b"9" * 5000, "format 4"),
         (b"[]", "format 4"),
         (toy.notebook(nbformat=3), "format 4"),
+        (toy.notebook(nbformat=3, worksheets=[{"cells": [{}]}]), "format 4"),
+        (toy.notebook(nbformat=True), "format 4"),
+        (b"[" + b"[]," * 2_100_000 + b"0]", "lists and objects"),
         (toy.notebook(cells="none"), "format 4"),
         (b"[" * 100_000, "nests deeper"),
         (b"[" * 150 + b"]" * 150, "nests deeper"),

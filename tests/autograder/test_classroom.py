@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,16 @@ import made_results as made
 import pytest
 
 from autograder import classroom
-from autograder.classroom import RecordError, Settings, class_secret, grade_class
+from autograder.classroom import Settings, grade_class
 from autograder.grader import Graded
 from autograder.pool import Lost
-from autograder.results import Result, read_result, result_path
+from autograder.records import publish
+from autograder.records.fingerprint import Sources
+from autograder.records.publish import Change, RecordError, held_path
+from autograder.records.results import Result, read_result, result_path
 from autograder.sandbox import Walls
-from autograder.submissions import Entry
+from autograder.seeds import class_secret
+from autograder.submissions.finding import Entry
 
 A = "03-gpipe"
 BARE = Walls("not walled", "bwrap was not found")
@@ -53,7 +57,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             yield entry, answer
 
     monkeypatch.setattr(classroom, "run_tasks", run_tasks)
-    monkeypatch.setattr(classroom, "walls_here", lambda runtime: BARE)
+    monkeypatch.setattr(classroom, "walls_here", lambda *_: BARE)
     return answers
 
 
@@ -61,12 +65,15 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def graded_now(tmp_path: Path) -> Run:
     """Grades entries and gives the students that were graded now."""
 
-    def run(of: list[Entry], secret: bytes = b"s" * 32, **settings: Any) -> list[str]:
+    def run(
+        of: list[Entry], secret: bytes = b"s" * 32, confirm: Any = lambda _: False, **settings: Any
+    ) -> list[str]:
         seen: list[str] = []
         results = grade_class(
             of,
             Settings(tmp_path / "out", secret, **settings),
             lambda result, _: seen.append(result.student),
+            confirm=confirm,
         )
         assert [result.student for result in results] == [entry.student for entry in of]
         return seen
@@ -120,7 +127,7 @@ def test_changed_checks_grade_again(
 ) -> None:
     of = entries(tmp_path / "class", 1)
     graded_now(of)
-    monkeypatch.setattr(classroom, "fingerprint", lambda *_: "a mended check")
+    monkeypatch.setattr(Sources, "checks", lambda *_: {"gpipe": "a mended check"})
     assert graded_now(of) == ["s0"]
 
 
@@ -132,6 +139,19 @@ def test_a_page_that_was_deleted_is_written_again_without_grading(
     page = tmp_path / "out" / "feedback" / "s0" / f"{A}.html"
     text = page.read_text()
     page.unlink()
+    assert graded_now(of) == []
+    assert page.read_text() == text
+
+
+def test_a_page_that_a_killed_run_left_old_is_written_again(
+    tmp_path: Path, graded_now: Run
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    page = tmp_path / "out" / "feedback" / "s0" / f"{A}.html"
+    text = page.read_text()
+    page.write_text("of an earlier result")
+    os.utime(page, (1, 1))
     assert graded_now(of) == []
     assert page.read_text() == text
 
@@ -168,14 +188,14 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_is_recorded(
     tmp_path: Path, graded_now: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = entries(tmp_path / "class", 4)
-    write_whole = classroom.write_whole
+    write_whole = publish.write_whole
 
     def fill_up(path: Path, text: str) -> None:
         if path.name == "s2.json":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write_whole(path, text)
 
-    monkeypatch.setattr(classroom, "write_whole", fill_up)
+    monkeypatch.setattr(publish, "write_whole", fill_up)
     with pytest.raises(RecordError, match=r"\(No space left on device\); 2 of this run's results"):
         graded_now(of)
     assert [recorded(tmp_path, name).score for name in ("s0", "s1")] == [3, 3]
@@ -213,6 +233,112 @@ def test_the_run_block_names_the_secret_without_telling_it(tmp_path: Path, grade
     text = result_path(tmp_path / "out", A, "s0").read_text()
     assert recorded(tmp_path, "s0").run["secret"] in text
     assert secret.hex() not in text
+
+
+def scored(entry: Entry, score: int) -> Graded:
+    verdict = made.verdict("passed" if score == 3 else "partial", "", score)
+    return graded(entry)._replace(exercises=[verdict])
+
+
+def test_a_changed_score_is_told_before_it_is_published(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 2)
+    pool += [scored(of[0], 1), scored(of[1], 3)]
+    graded_now(of)
+    seen: list[str] = []
+
+    def confirm(changes: Sequence[Change]) -> bool:
+        seen.extend(map(str, changes))
+        assert recorded(tmp_path, "s0").score == 1  # not yet
+        return False
+
+    graded_now(of, secret=b"t" * 32, confirm=confirm)
+    assert seen == [f"s0, {A}: 1 -> 3 (another secret; gpipe 1 -> 3)"]
+    assert recorded(tmp_path, "s0").score == 3
+
+
+def test_a_lower_score_is_held_back_and_not_made_again(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 2)
+    graded_now(of)
+    page = tmp_path / "out" / "feedback" / "s0" / f"{A}.html"
+    before = recorded(tmp_path, "s0"), page.read_text(), grades(tmp_path)
+    held = held_path(tmp_path / "out", A, "s0")
+    seen: list[str] = []
+
+    def refuse(changes: Sequence[Change]) -> bool:
+        seen.extend(map(str, changes))
+        return False
+
+    pool += [scored(of[0], 1)]
+    assert graded_now(of, round_number=1, confirm=refuse) == ["s0", "s1"]
+    assert graded_now(of, round_number=1, confirm=refuse) == []
+    assert seen == 2 * [f"s0, {A}: 3 -> 1 (another round; gpipe 3 -> 1)"]
+    assert (recorded(tmp_path, "s0"), page.read_text(), grades(tmp_path)) == before
+    assert read_result(held) is not None
+    assert graded_now(of, round_number=1, confirm=lambda _: True) == []
+    assert recorded(tmp_path, "s0").score == 1
+    assert page.read_text() != before[1]
+    assert not held.exists()
+
+
+def test_what_is_held_back_is_dropped_when_the_published_result_holds_again(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    pool += [scored(of[0], 1)]
+    graded_now(of, round_number=1)
+    assert graded_now(of) == []
+    assert not held_path(tmp_path / "out", A, "s0").exists()
+
+
+def test_a_file_that_cannot_be_read_any_more_costs_no_score_unasked(
+    tmp_path: Path, graded_now: Run
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    of[0].path.unlink()
+    seen: list[str] = []
+    graded_now(of, confirm=lambda changes: bool(seen.extend(map(str, changes))))
+    (text,) = seen
+    assert text.startswith(f"s0, {A}: 3 -> unreadable (handed in anew; The file cannot be opened")
+    assert recorded(tmp_path, "s0").score == 3
+    graded_now(of, confirm=lambda _: True)
+    assert recorded(tmp_path, "s0").status == "unreadable"
+
+
+def test_what_could_not_be_graded_never_replaces_a_score(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    pool += [Lost("the grading process ended with exit code -9")]
+    graded_now(of, round_number=1, confirm=lambda _: True)
+    assert recorded(tmp_path, "s0").score == 3
+    assert graded_now(of, round_number=1) == ["s0"]  # tried again
+    assert not held_path(tmp_path / "out", A, "s0").exists()
+
+
+def test_stopping_at_the_question_publishes_nothing(
+    tmp_path: Path, graded_now: Run, pool: list[Any]
+) -> None:
+    of = entries(tmp_path / "class", 1)
+    graded_now(of)
+    pool += [scored(of[0], 1)]
+
+    def stop(_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        graded_now(of, round_number=1, confirm=stop)
+    assert recorded(tmp_path, "s0").score == 3
+
+
+def grades(out: Path) -> str:
+    return (out / "out" / "grades.csv").read_text()
 
 
 def test_the_class_secret_is_made_once_for_the_owner_only(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import psutil
 import pytest
 import toy_notebook as toy
 
-from autograder.cells import parse_notebook, read_notebook
 from autograder.demo import (
     Expected,
     answered,
@@ -20,7 +19,8 @@ from autograder.demo import (
     read_expected,
     read_sections,
 )
-from autograder.ingest import Refusal, splice
+from autograder.submissions.cells import parse_notebook, read_notebook
+from autograder.submissions.ingest import Refusal, splice
 
 DEMO = [sys.executable, "-m", "autograder"]
 
@@ -74,6 +74,7 @@ def test_nothing_is_left_of_it_but_its_results(
     assert sorted(path.name for path in out.iterdir()) == [
         "feedback",
         "grades.csv",
+        "nbgrader",
         "results",
         "secret-seed",
         "submitted",

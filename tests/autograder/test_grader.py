@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 import toy_notebook as toy
 
-from autograder.cells import parse_notebook
 from autograder.diagnosis import Case, Diagnosis, examine
 from autograder.exercise import Draw, Exercise, Unit
-from autograder.grader import Grader, set_up_imports, unit_of_assignment
+from autograder.grader import Graded, Grader, set_up_imports, unit_of_assignment
+from autograder.records.journal import Journal
+from autograder.sandbox import Limits, SandboxError
 from autograder.sandbox.runtime import build_runtime
+from autograder.submissions.cells import parse_notebook
 
 
 def check_twice(subject: Any, draw: Draw) -> None:
@@ -135,3 +137,120 @@ def test_a_process_lost_in_one_group_costs_no_other_group(
     assert [group.score for group in verdict.groups] == [1, 0, 1]
     assert verdict.groups[1].diagnosis == diagnosis
     assert len(verdict.messages) == 1
+
+
+class Failing:
+    """A check that fails with `error` in its first `n` runs, and counts all."""
+
+    def __init__(self, n: int, error: Exception) -> None:
+        self.n, self.error, self.n_runs = n, error, 0
+
+    def __call__(self, subject: Any, draw: Draw) -> None:
+        self.n_runs += 1
+        if self.n_runs <= self.n:
+            raise self.error
+        check_twice(subject, draw)
+
+
+@pytest.mark.parametrize("error", [SandboxError("no process"), OSError(28, "No space left")])
+def test_trouble_on_our_side_is_tried_twice_more(
+    runtime: Path, tmp_path: Path, error: Exception
+) -> None:
+    check = Failing(2, error)
+    with Grader(unit(check), parse_notebook(toy.notebook()), runtime, b"s" * 32) as grader:
+        graded = grader.grade(submitted(tmp_path, toy.cells()))
+    assert [verdict.status for verdict in graded.exercises] == ["passed"]
+    assert graded.runs["e0"]["tries"] == 3
+
+
+def test_trouble_that_stays_is_listed_and_other_verdicts_are_kept(
+    runtime: Path, tmp_path: Path
+) -> None:
+    check = Failing(99, SandboxError("no process"))
+    with Grader(
+        unit(check_twice, check, check_twice), parse_notebook(toy.notebook()), runtime, b"s" * 32
+    ) as grader:
+        graded = grader.grade(submitted(tmp_path, toy.cells()))
+    assert check.n_runs == 3
+    assert graded.status == "infrastructure"
+    assert graded.reason == "e1 could not be graded, tried 3 times: SandboxError: no process."
+    assert [v.status for v in graded.exercises] == ["passed", "infrastructure", "passed"]
+
+
+def journaled(runtime: Path, folder: Path, *checks: Any, **settings: Any) -> Graded:
+    """What a submission gets with a journal that outlives the grader."""
+    made = {"secret": b"s" * 32, "fingerprints": {"e0": "1", "e1": "1"}} | settings
+    master = parse_notebook(toy.notebook())
+    with (
+        Grader(unit(*checks), master, runtime, **made) as grader,
+        Journal(folder / "journal", "run") as journal,
+    ):
+        return grader.grade(submitted(folder, toy.cells()), journal)
+
+
+def test_a_verdict_in_the_journal_is_not_made_again(runtime: Path, tmp_path: Path) -> None:
+    checks = Failing(0, OSError()), Failing(0, OSError())
+    first = journaled(runtime, tmp_path, *checks)
+    n_runs = [check.n_runs for check in checks]
+    again = journaled(runtime, tmp_path, *checks)
+    assert [check.n_runs for check in checks] == n_runs
+    assert again._replace(seconds=first.seconds) == first
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        ({"fingerprints": {"e0": "1", "e1": "2"}}, [False, True]),
+        ({"secret": b"t" * 32}, [True, True]),
+        ({"round_number": 1}, [True, True]),
+        ({"limits": Limits(call_s=3.0)}, [True, True]),
+    ],
+)
+def test_only_what_a_change_can_decide_is_judged_again(
+    runtime: Path, tmp_path: Path, changed: dict[str, Any], again: list[bool]
+) -> None:
+    checks = Failing(0, OSError()), Failing(0, OSError())
+    journaled(runtime, tmp_path, *checks)
+    n_runs = [check.n_runs for check in checks]
+    journaled(runtime, tmp_path, *checks, **changed)
+    assert [check.n_runs > n for check, n in zip(checks, n_runs, strict=True)] == again
+
+
+def test_an_exercise_that_ended_its_judge_three_times_is_listed_the_others_are_graded(
+    runtime: Path, tmp_path: Path
+) -> None:
+    class Killed(BaseException):
+        """Stands for the end of the process."""
+
+    check = Failing(99, OSError())
+    check.error = Killed()  # type: ignore[assignment]
+    for _ in range(3):
+        with pytest.raises(Killed):
+            journaled(runtime, tmp_path, check_twice, check)
+    graded = journaled(runtime, tmp_path, check_twice, check)
+    assert [v.status for v in graded.exercises] == ["passed", "infrastructure"]
+    assert graded.reason.endswith("tried 3 times: the process that grades ended each time.")
+
+
+def test_the_run_tells_the_time_of_each_exercise(runtime: Path, tmp_path: Path) -> None:
+    busy = (
+        "import time\n\nstart = time.process_time()\nwhile time.process_time() < start + 0.3: pass"
+    )
+    cells = answered(f"{busy}\n{toy.SOLUTION}")
+    with Grader(unit(check_twice), parse_notebook(toy.notebook()), runtime, b"s" * 32) as grader:
+        graded = grader.grade(submitted(tmp_path, cells))
+    run = graded.runs["e0"]
+    assert run["wall_s"] >= 0.3
+    assert run["cpu_s"] >= 0.3
+    assert run["walls"] == graded.walls
+    assert len(run["key"]) == len(run["seed"]) == 16
+
+
+def test_the_secret_cases_have_as_much_time_as_the_public_ones(
+    runtime: Path, tmp_path: Path
+) -> None:
+    source = "import time\n\ndef double(n):\n    time.sleep(0.25)\n    return 2 * n"
+    with Grader(unit(check_twice), parse_notebook(toy.notebook()), runtime, b"s" * 32) as grader:
+        grader.sandbox.limits = grader.sandbox.limits._replace(exercise_s=1.2)
+        (verdict,) = grader.grade(submitted(tmp_path, answered(source))).exercises
+    assert verdict.status == "passed"  # 3 public calls and 3 secret ones take 1.5 s

@@ -133,6 +133,23 @@ def test_a_check_that_fails_as_a_whole_only_in_secret_loses_no_group_it_earned()
     ]
 
 
+def test_a_group_that_a_miss_in_secret_kept_from_being_tried_earns_nothing():
+    @exercise("stopped", title="Stopped", points=2, names=["double"])
+    def stopped(subject, draw):
+        with draw.group("first", points=1):
+            pass
+        examine(subject, [Case("double", (draw.secret * 7,))], differs)
+        with draw.group("second", points=1):
+            pass
+
+    verdict = judge(stopped, Subject(lambda n: 0), SECRET)
+    assert [(group.label, group.score) for group in verdict.groups] == [
+        ("first", 1),
+        ("second", 0),
+        ("Stopped", 0),
+    ]
+
+
 def test_groups_cannot_hold_more_points_than_the_exercise():
     with pytest.raises(ValueError, match="more than 1 points"):
         judge(dataclasses.replace(double, points=1), Subject(lambda n: 2 * n))

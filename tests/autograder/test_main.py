@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import made_results as made
 import psutil
@@ -14,7 +15,8 @@ import toy_notebook as toy
 from autograder import classroom
 from autograder.__main__ import main
 from autograder.demo import build_class
-from autograder.results import Result
+from autograder.records.publish import Change
+from autograder.records.results import Result
 from mpedu.faults import Failure
 
 STOPPED = "stopped; what is recorded stays, and the same command grades the rest."
@@ -160,7 +162,7 @@ def test_students_code_without_walls_is_said_aloud(
     bare = made.result(run=made.RUN | {"walls": "not walled: bwrap was not found"})
     monkeypatch.setattr(classroom, "grade_class", lambda *_: [made.result(), bare])
     _, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
-    assert "ran with all your rights (not walled: bwrap was not found)." in out
+    assert "ran with all your rights (not walled: bwrap was not found);" in out
 
 
 def test_grade_ends_with_1_where_something_could_not_be_graded(
@@ -175,6 +177,27 @@ def test_grade_ends_with_1_where_something_could_not_be_graded(
     status, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert status == 1
     assert "graded 1, infrastructure 1;" in out
+
+
+@pytest.mark.parametrize(("options", "status"), [([], 1), (["--accept-lower"], 0)])
+def test_lower_scores_are_held_back_unless_accepted(
+    unread: Path,
+    tmp_path: Path,
+    said: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    status: int,
+) -> None:
+    def grade_class(*arguments: Any) -> list[Result]:
+        arguments[-1]([Change(made.result(), made.result(score=1))])
+        return [made.result()]
+
+    monkeypatch.setattr(classroom, "grade_class", grade_class)
+    where = ["--assignment", "03", "--out", tmp_path / "out"]
+    got, out, _ = said.by("grade", unread, *where, *options)
+    assert got == status
+    assert "  student-01, 03-gpipe: 3 -> 1 (graded again)" in out
+    assert ("run the same command with --accept-lower" in out) == (status == 1)
 
 
 @pytest.mark.parametrize(
@@ -230,4 +253,5 @@ def test_a_signal_keeps_what_is_done_and_leaves_no_process(
     _, alive = psutil.wait_procs(started, timeout=10)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert "student-04" in (tmp_path / "out" / "grades.csv").read_text()
-    assert not list((tmp_path / "out").rglob("*student-08*"))
+    left = {path.suffix for path in (tmp_path / "out").rglob("*student-08*")}
+    assert left <= {".journal"}  # what was judged of it before

@@ -2,6 +2,7 @@ import math
 import random
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -309,6 +310,17 @@ ACTION = [16, "F", 0, 0]
 def test_bytes_that_are_no_value_are_a_protocol_error(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(data)
+
+
+def test_keys_of_one_hash_are_refused_before_they_are_compared() -> None:
+    prime = sys.hash_info.modulus  # of a Fraction a / b the hash is a / b modulo this
+    alike = [(12345678901234567 * b % prime, b) for b in range(1, 1000)]
+    keys = [[5, a, b] for a, b in alike if math.gcd(a, b) == 1]
+    assert len({hash(Fraction(a, b)) for a, b in alike}) == 1
+    with pytest.raises(ProtocolError, match="keys have the same hash"):
+        decode(msgpack.packb([2, *(part for key in keys for part in (key, None))]))
+    few = {Fraction(1, n): n for n in range(1, 2000)}
+    assert decode(encode(few)) == few
 
 
 def test_a_chain_of_shared_lists_cannot_get_deeper_than_the_limit() -> None:

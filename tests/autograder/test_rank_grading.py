@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import toy_notebook as toy
 
-from autograder.cells import parse_notebook
 from autograder.checks.ranks import ranks
 from autograder.diagnosis import Diagnosis, Miss
 from autograder.exercise import Draw, Exercise, Unit
 from autograder.grader import Grader
-from autograder.ingest import Submission
 from autograder.local import LocalSubject
 from autograder.sandbox.runtime import build_runtime
+from autograder.submissions.cells import parse_notebook
+from autograder.submissions.ingest import Submission
 from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
 

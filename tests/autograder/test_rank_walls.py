@@ -10,7 +10,7 @@ import pytest
 from ranks_toy import TOY, behind_walls
 
 from autograder.checks.ranks import ranks
-from autograder.sandbox import Sandbox, build_runtime
+from autograder.sandbox import NOT_WALLED, Sandbox, build_runtime
 
 # Rank 0 leaves a note for rank 1, over what both can reach; `name` is new in every test.
 START = """
@@ -173,7 +173,7 @@ def walled(runtime):
 
 @pytest.fixture(scope="module")
 def plain(runtime):
-    with Sandbox(runtime, walled=False) as made:
+    with Sandbox(runtime, rung=NOT_WALLED) as made:
         yield made
 
 

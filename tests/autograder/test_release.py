@@ -9,9 +9,10 @@ import pytest
 import toy_notebook as toy
 
 from autograder import release as module
-from autograder.cells import canonical, parse_notebook
 from autograder.exercise import Unit
+from autograder.gradebook.nbgrader_settings import gradebook_url, read_settings
 from autograder.grader import Graded
+from autograder.records.results import write_whole
 from autograder.release import (
     ReleaseError,
     leaked,
@@ -21,6 +22,7 @@ from autograder.release import (
     solution_lines,
     student_notebook,
 )
+from autograder.submissions.cells import canonical, parse_notebook
 
 UNIT = Unit("99", "toy", (SimpleNamespace(points=3, withholds=()),), ())  # type: ignore[arg-type]
 
@@ -86,11 +88,11 @@ def test_a_release_with_its_proofs_is_written_with_the_settings(
     path = tmp_path / "build" / "release" / "99-toy" / "99-toy.ipynb"
     assert path.read_text() == student_notebook(source)
     home = tmp_path / "build" / "nbgrader"
-    assert str(home) in (home / "nbgrader_config.py").read_text()
+    assert (home / "nbgrader_config.py").read_text() == nbgrader_config()
     assert [line.removeprefix("99-toy: ") for line in said[:-1]] == [
         "no line of the solutions is in the release (2 were looked for)",
-        "the release scores 0 of 3 (walls)",
-        "the solution scores 3 of 3 (walls)",
+        "the release scores 0 of 3 (behind walls)",
+        "the solution scores 3 of 3 (behind walls)",
         f"written to {path}",
     ]
     assert os.listdir(tmp_path / "build") in (["nbgrader", "release"], ["release", "nbgrader"])
@@ -146,15 +148,25 @@ def test_a_source_without_solutions_is_no_proof(source: Path) -> None:
         next(proofs(UNIT, student_notebook(source)))
 
 
-def test_the_settings_are_python_with_absolute_paths_and_find_alembic(
+def test_the_settings_name_what_lies_around_them_and_find_alembic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    config = SimpleNamespace(CourseDirectory=SimpleNamespace(), Exchange=SimpleNamespace())
-    config.GenerateAssignment = SimpleNamespace()
     odd = tmp_path / 'it\'s a "folder"'
-    exec(nbgrader_config(odd), {"get_config": lambda: config})
-    assert Path(config.CourseDirectory.root, "notebooks").is_dir()
-    assert config.CourseDirectory.release_directory == str(odd / "release")
-    assert config.CourseDirectory.db_url == f"sqlite:///{odd / 'nbgrader' / 'gradebook.db'}"
+    write_whole(odd / "nbgrader" / "nbgrader_config.py", nbgrader_config())
+    settings = read_settings(odd / "nbgrader")
+    assert settings.CourseDirectory.root == str(odd / "nbgrader")
+    assert Path(settings.CourseDirectory.source_directory, "03-gpipe").is_dir()
+    assert settings.CourseDirectory.release_directory == str(odd / "release")
+    assert gradebook_url(settings) == f"sqlite:///{odd / 'nbgrader' / 'gradebook.db'}"
     assert shutil.which("alembic")
+
+
+def test_settings_of_ones_own_count_over_those_of_a_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    write_whole(tmp_path / "nbgrader_config.py", nbgrader_config())
+    own = "c = get_config()\nc.CourseDirectory.db_url = 'sqlite:///own.db'\n"
+    write_whole(tmp_path / "own_config.py", own)
+    assert gradebook_url(read_settings(tmp_path)) == "sqlite:///own.db"

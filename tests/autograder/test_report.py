@@ -1,17 +1,22 @@
 import io
+from typing import Any
 
 import made_results as made
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from autograder.gradebook.marks import Mark, Marks
 from autograder.grader import load_unit
+from autograder.records.publish import Change
 from autograder.report import (
     Watcher,
     by_hand,
     console,
     earlier,
     grades_table,
+    held_back,
+    look_again,
     outcome,
     summary,
     warning,
@@ -69,6 +74,7 @@ def test_the_summary_counts_and_lists_what_was_not_graded() -> None:
     lines = summary([made.result(), made.result(), made.refused()], n_new=1).splitlines()
     assert lines == [
         "graded 2, unreadable 1; 1 new, 2 unchanged.",
+        "Not graded, for a person to look at (no score, never 0):",
         "  student-07: unreadable: The file is empty.",
     ]
 
@@ -85,6 +91,17 @@ def test_results_of_other_classes_in_the_same_folder_are_named() -> None:
     assert "also holds 2 earlier results (del, gus)" in earlier(recorded, [made.result()])
     assert "also holds 1 earlier result (del)" in earlier(recorded[:2], [made.result()])
     assert earlier(recorded, recorded) == ""
+    assert earlier(recorded, [made.result(assignment="00-start-here")]) == ""
+
+
+def test_points_given_by_hand_before_something_changed_are_named() -> None:
+    ann, bob = made.result(student="ann"), made.result(student="bob")
+    marks = {
+        (one.assignment, one.student): Marks({"written": Mark(4.0, None, 3.0, None, again)})
+        for one, again in ((ann, True), (bob, False))
+    }
+    assert look_again(marks, [ann, bob]).endswith("since something changed: ann.")
+    assert look_again(marks, [bob]) == ""
 
 
 def test_the_points_given_by_hand_are_named_with_the_rubric() -> None:
@@ -118,3 +135,58 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(terminal: bool, sho
 def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert console().no_color
+
+
+def lower(**after: Any) -> Change:
+    return Change(made.result(), made.result(score=1, **after))
+
+
+def test_changed_scores_are_printed_and_lower_ones_stay_back_where_nobody_can_be_asked() -> None:
+    out = io.StringIO()
+    watch = Watcher(Console(file=out, width=30))
+    higher = Change(made.result(score=1), made.result(student="bob"))
+    assert not watch.confirm([lower(), higher])
+    assert out.getvalue().splitlines() == [
+        "Changed scores:",
+        "  student-01, 03-gpipe: 3 -> 1 (graded again)",
+        "  bob, 03-gpipe: 1 -> 3 (graded again)",
+    ]
+    assert watch.held == [lower()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "accepted"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_on_a_terminal_a_person_is_asked(
+    monkeypatch: pytest.MonkeyPatch, typed: str, accepted: bool
+) -> None:
+    class Keyboard(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Keyboard(typed))
+    out = io.StringIO()
+    watch = Watcher(Console(file=out, force_terminal=True, width=80))
+    assert watch.confirm([lower()]) == accepted
+    assert watch.held == ([] if accepted else [lower()])
+    assert "Publish the 1 lower score" in out.getvalue()
+
+
+def test_nobody_is_asked_about_higher_scores_or_what_could_not_be_graded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("autograder.report.Confirm.ask", lambda *_, **__: pytest.fail("asked"))
+    watch = Watcher(Console(file=io.StringIO(), force_terminal=True))
+    lost = Change(made.result(), made.result(score=None, status="infrastructure"))
+    watch.confirm([lost, Change(made.result(score=1), made.result())])
+    assert watch.held == [lost]
+
+
+def test_what_is_held_back_is_told_with_the_way_to_publish_it() -> None:
+    assert held_back([]) == ""
+    assert held_back([lower(student="amy")]) == (
+        "Lower scores are held back, the published ones stay (amy); to publish them, run the same"
+        " command with --accept-lower."
+    )
+    lost = Change(made.result(), made.result(score=None, status="infrastructure", reason="lost"))
+    assert held_back([lost]).splitlines()[1] == "  student-01: lost"

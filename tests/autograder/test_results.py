@@ -9,11 +9,10 @@ import made_results as made
 import pytest
 
 from autograder.judge import GroupVerdict, Verdict
-from autograder.results import (
+from autograder.records.results import (
     ResultError,
     all_results,
     ensure_writable,
-    fingerprint,
     loads,
     lost_points,
     read_result,
@@ -21,6 +20,7 @@ from autograder.results import (
     write_grades,
     write_whole,
 )
+from autograder.sandbox import UNSAFE
 
 
 def record(out: Path, *results: made.Result) -> None:
@@ -60,8 +60,13 @@ def test_grades_have_one_row_each_and_an_empty_score_where_nothing_was_graded(
         "score",
         "max_score",
         "manual_max",
+        "manual",
+        "late_penalty",
+        "total",
+        "to_grade",
         "status",
         "reason",
+        "walls",
     ]
 
 
@@ -104,6 +109,15 @@ def test_a_partly_right_exercise_says_why_and_a_right_one_nothing() -> None:
     assert lost_points(made.result(exercises=[half])) == "too slow: gpipe"
     assert lost_points(made.result()) == ""
     assert lost_points(made.refused()) == "The file is empty."
+
+
+def test_grades_say_unsafe_of_what_ran_without_walls(tmp_path: Path) -> None:
+    bare = made.result(student="bob", run=made.RUN | {"walls": "not walled: bwrap was not found"})
+    record(tmp_path, made.result(student="amy"), bare)
+    with write_grades(tmp_path).open(newline="") as file:
+        walls = [row["walls"] for row in csv.DictReader(file)]
+    assert walls == ["bubblewrap+namespaces", UNSAFE]
+    assert UNSAFE.startswith("unsafe")
 
 
 def test_grades_hold_the_points_given_by_hand_and_why_others_were_lost(tmp_path: Path) -> None:
@@ -178,13 +192,3 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tiny_disk: Path) -> None:
         write_whole(path, "x" * 100_000)
     assert path.read_text() == "old"
     assert os.listdir(tiny_disk) == ["a.json"]
-
-
-@pytest.mark.parametrize("changed", ["autograder/judge.py", "mpedu/a.py", "notebooks/n.ipynb"])
-def test_the_fingerprint_changes_with_code_and_notebook(tmp_path: Path, changed: str) -> None:
-    for name in ("autograder/judge.py", "mpedu/a.py", "notebooks/n.ipynb"):
-        write_whole(tmp_path / name, "1")
-    before = fingerprint(tmp_path, tmp_path / "notebooks/n.ipynb")
-    assert fingerprint(tmp_path, tmp_path / "notebooks/n.ipynb") == before
-    write_whole(tmp_path / changed, "2")
-    assert fingerprint(tmp_path, tmp_path / "notebooks/n.ipynb") != before

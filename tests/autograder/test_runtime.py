@@ -1,17 +1,17 @@
 """What a student's process can import: all that it needs, and nothing that answers."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from autograder.exercise import Exercise, Unit, load_unit, unit_numbers
-from autograder.sandbox import bubblewrap
+from autograder.sandbox import NAMESPACES, PER_EXERCISE, WALLED, rungs, view
 from autograder.sandbox.runtime import build_runtime
 from autograder.seeds import PUBLIC_SECRET
 
@@ -30,6 +30,7 @@ FILES = {
     "mpedu/ranks": "__init__ travel".split(),
     "autograder": "__init__ notebook".split(),
     "autograder/worker": "__init__ __main__ plain protocol records walls trouble limit"
+    " kernel inner outer standing timed cells"
     " student ranks seccomp".split(),
 }
 FACTS = ["data/models.toml", "data/hardware.toml"]
@@ -187,15 +188,16 @@ def words_after(command: list[str], flag: str, n_words: int) -> list[list[str]]:
 
 
 def test_the_outer_wall_shows_nothing_of_the_checkout(tmp_path: Path) -> None:
-    command = bubblewrap.bubblewrap_command("bwrap", tmp_path / "runtime")
-    shown = [Path(a) for flag in ("--ro-bind", "--bind") for a, _ in words_after(command, flag, 2)]
+    made = view.steps(tmp_path / "runtime", 2**20)
+    shown = {Path(step[1]) for step in made if step[0].startswith(("ro-bind", "dev-bind"))}
     allowed = {
         Path("/usr"),
         Path(sys.prefix).resolve(),
         Path(sys.base_prefix).resolve(),
         tmp_path / "runtime",
     }
-    assert set(shown) - {Path("/bin"), Path("/lib"), Path("/lib64")} <= allowed
+    system = {Path("/bin"), Path("/lib"), Path("/lib64"), *Path("/etc").glob("*")}
+    assert shown - system <= allowed
 
 
 @pytest.mark.parametrize("is_checkout", [True, False])
@@ -206,10 +208,26 @@ def test_our_own_code_within_the_environment_is_hidden(
     packages.mkdir(parents=True)
     if is_checkout:
         (packages / "pyproject.toml").touch()
-    monkeypatch.setattr(bubblewrap, "__file__", str(packages / "autograder/sandbox/bubblewrap.py"))
+    monkeypatch.setattr(view, "__file__", str(packages / "autograder/sandbox/view.py"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
-    command = bubblewrap.bubblewrap_command("bwrap", tmp_path / "runtime")
-    hidden: list[Any] = [place for (place,) in words_after(command, "--tmpfs", 1)]
+    made = view.steps(tmp_path / "runtime", 2**20)
     inside = "/opt/venv/lib/site-packages"
     names = [inside] if is_checkout else [f"{inside}/autograder", f"{inside}/mpedu"]
-    assert hidden == [*names, "/tmp"]
+    assert [step[1] for step in made if step[0] == "tmpfs"] == names
+
+
+@pytest.mark.parametrize("rung", [WALLED, PER_EXERCISE, NAMESPACES])
+@pytest.mark.parametrize("gpu", [None, 0, 3])
+def test_of_the_gpus_only_the_one_asked_for_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rung: str, gpu: int | None
+) -> None:
+    monkeypatch.setattr(rungs, "which", lambda name: "bwrap")
+    words, variables = rungs.command(rungs.Place(rung, tmp_path, 2**20, gpu))
+    if rung == NAMESPACES:
+        view = next(json.loads(word) for word in words if word.startswith("["))
+        nodes = [step[1] for step in view if step[0] == "dev-bind-try"]
+    else:
+        nodes = [source for source, _ in words_after(words, "--dev-bind-try", 2)]
+    common = [f"/dev/nvidia{name}" for name in ("ctl", "-uvm", "-uvm-tools")]
+    assert nodes == ([] if gpu is None else [f"/dev/nvidia{gpu}", *common])
+    assert variables["CUDA_VISIBLE_DEVICES"] == ("" if gpu is None else str(gpu))

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from autograder.cells import canonical, parse_notebook, read_notebook
 from autograder.demo import DATA, answered, read_sections
 from autograder.grader import Grader, source_notebook, unit_of_assignment
+from autograder.records.results import write_whole
 from autograder.release import release, student_notebook
-from autograder.results import write_whole
 from autograder.sandbox import build_runtime
+from autograder.submissions.cells import canonical, parse_notebook, read_notebook
 
 A = "03-gpipe"
 UNIT = unit_of_assignment(A)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from judged import SECRETS, UNITS, bank_of, first_diagnosis
 
-from autograder.cells import read_notebook
 from autograder.exercise import Unit, load_unit
 from autograder.grader import Grader, source_notebook
-from autograder.ingest import Submission
 from autograder.judge import Verdict
 from autograder.sandbox import build_runtime
+from autograder.submissions.cells import read_notebook
+from autograder.submissions.ingest import Submission
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,28 +21,45 @@ def linux(monkeypatch):
     return has
 
 
+YES, NO = Answer(0, ""), Answer(1, "bwrap: No permissions\n")
+BOTH = ("bwrap", "unshare")
+
+
 @pytest.mark.parametrize(
-    ("answer", "mark", "words"),
+    ("programs", "answers", "mark", "found"),
     [
-        (Answer(0, ""), "ok", "bubblewrap starts (/bin/bwrap); only instructors need it"),
-        (Answer(1, "bwrap: No permissions\n"), "note", "cannot start: bwrap: No permissions"),
-        (Answer(None, ""), "note", "cannot start: no answer in time"),
+        (BOTH, [YES, YES], "ok", "bubblewrap+namespaces (/bin/bwrap); only instructors need it"),
+        (("bwrap",), [YES], "ok", "bubblewrap+namespaces (/bin/bwrap); only instructors need it"),
+        (BOTH, [YES, NO], "note", "bubblewrap per exercise, which is slow: what it starts may"),
+        (BOTH, [NO, YES], "note", "namespaces (bubblewrap cannot start: bwrap: No permissions)"),
+        (BOTH, [NO, NO], "note", "not walled (bubblewrap cannot start: bwrap: No permissions)"),
+        (BOTH, [Answer(None, ""), NO], "note", "not walled (bubblewrap cannot start: no answer in"),
+        (("unshare",), [YES], "note", "namespaces (no bubblewrap)"),
+        ((), [], "note", "not walled (no bubblewrap)"),
     ],
 )
-def test_bubblewrap_is_started(linux, answer, mark, words):
-    linux("bwrap")
+def test_the_walls_that_can_be_had_are_named(linux, programs, answers, mark, found):
+    linux(*programs)
+    left = list(answers)
     asked = []
-    found = walls.walls(lambda words: (asked.append(words), answer)[1])
-    assert (found.mark, words in found.found) == (mark, True)
-    assert ("only instructors need it" in found.advice) == (mark == "note")
-    assert asked[0][0] == "/bin/bwrap" and "--unshare-all" in asked[0]
+    finding = walls.walls(lambda words: (asked.append(list(words)), left.pop(0))[1])
+    assert (finding.mark, left) == (mark, [])
+    assert finding.found.startswith(found)
+    assert ("only instructors need it" in finding.advice) == (mark == "note")
+    if "bwrap" in programs:
+        assert asked[0][0] == "/bin/bwrap" and "--unshare-all" in asked[0]
 
 
-def test_without_bubblewrap_nothing_is_started(linux):
+def test_without_bubblewrap_the_way_to_it_is_told(linux):
     linux("apt-get")
     found = walls.walls(None)
     assert found.mark == "note"
     assert found.advice == "only instructors need it. For walls: sudo apt-get install -y bubblewrap"
+
+
+def test_other_systems_have_no_walls(linux, monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert walls.walls(None).found == "none on this system"
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import nbclient
 import nbformat
 import pytest
 
-from autograder.cells import canonical, role
 from autograder.exercise import load_unit
 from autograder.release import student_notebook
+from autograder.submissions.cells import canonical, role
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks").glob("*/*.ipynb"))

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from autograder.cells import nbgrader_metadata, read_notebook
+from autograder.submissions.cells import nbgrader_metadata, read_notebook
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = {

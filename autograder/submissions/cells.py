@@ -4,6 +4,7 @@ The canonical form is the only one that is committed: nbformat 4.5, no outputs, 
 sorted keys, one source line per JSON line, so that a one-line edit is a one-line diff.
 """
 
+import codecs
 import json
 import re
 from pathlib import Path
@@ -13,9 +14,18 @@ MAX_NOTEBOOK_BYTES = 20 * 2**20
 MAX_CELLS = 1000
 MAX_CHARACTERS = 500_000  # of all cells' sources together
 MAX_DEPTH = 100
+MAX_BRACKETS = 2_000_000  # of the file: each opens a list or an object, which takes memory
+_MOST_DIGITS = 4000  # of a whole number: reading longer ones takes time, which Python limits
 
 Role = Literal["setup", "solution", "graded", "written", "ours"]
 
+_MARKS = {
+    codecs.BOM_UTF8: "UTF-8",
+    codecs.BOM_UTF32_LE: "UTF-32-LE",  # begins like that of UTF-16
+    codecs.BOM_UTF32_BE: "UTF-32-BE",
+    codecs.BOM_UTF16_LE: "UTF-16-LE",
+    codecs.BOM_UTF16_BE: "UTF-16-BE",
+}
 _CELL_TYPES = ("code", "markdown", "raw")
 _KEPT_METADATA = ("deletable", "editable", "nbgrader", "tags")
 _NOTEBOOK_METADATA = {
@@ -70,8 +80,14 @@ def read_notebook(path: Path) -> Any:
         return parse_notebook(file.read(MAX_NOTEBOOK_BYTES + 1))
 
 
-def parse_notebook(data: bytes) -> Node:
-    """The notebook in an .ipynb file's bytes, without outputs; a BOM and CRLF are tolerated."""
+def parse_notebook(data: bytes, repairs: list[str] | None = None) -> Node:
+    """The notebook in an .ipynb file's bytes, without outputs.
+
+    Tolerated are older formats, byte order marks, UTF-16, line ends of any system, duplicate keys
+    (the last counts, as in JupyterLab), and numbers that are none (null). `repairs` gets a sentence
+    on each of what a student could notice.
+    """
+    repairs = [] if repairs is None else repairs
     if len(data) > MAX_NOTEBOOK_BYTES:
         raise NotebookError(
             f"The file is larger than {MAX_NOTEBOOK_BYTES // 2**20} MB",
@@ -80,8 +96,12 @@ def parse_notebook(data: bytes) -> Node:
     if not data.strip():
         raise NotebookError("The file is empty", "hand in the saved notebook")
     try:
-        text = data.decode("utf-8-sig")
-        tree = json.loads(text)
+        text = _decoded(data, repairs)
+        if text.count("[") + text.count("{") > MAX_BRACKETS:
+            raise NotebookError(f"The file holds more than {MAX_BRACKETS} lists and objects")
+        tree = json.loads(text, parse_constant=lambda name: None, parse_int=_whole_number)
+    except NotebookError:
+        raise
     except RecursionError:
         raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels") from None
     except ValueError:  # also what a wrong encoding raises
@@ -90,7 +110,37 @@ def parse_notebook(data: bytes) -> Node:
             "open it in JupyterLab, save it, hand it in again",
         ) from None
     _refuse_deep(tree)
-    return _notebook_of(tree)
+    return _notebook_of(_in_format_4(tree, repairs), repairs)
+
+
+def _decoded(data: bytes, repairs: list[str]) -> str:
+    """The text of a file; UnicodeDecodeError (a ValueError) where it is none."""
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            repairs.append(f"The file began with a byte order mark; it was read as {encoding}.")
+            return data[len(mark) :].decode(encoding)
+    return data.decode("utf-8")
+
+
+def _whole_number(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
+
+
+def _in_format_4(tree: Any, repairs: list[str]) -> Any:
+    """The tree of a notebook in an older format made one in format 4; others as they are."""
+    version = tree.get("nbformat") if isinstance(tree, dict) else None
+    if version not in (1, 2, 3) or isinstance(version, bool):
+        return tree
+    # imported here: it takes a second, and few need it
+    from nbformat import converter, reader
+
+    try:
+        old = reader.reads(json.dumps(tree))  # type: ignore[no-untyped-call]
+        converted = converter.convert(old, 4)  # type: ignore[no-untyped-call]
+    except Exception:  # it checks nothing before it uses it
+        return tree
+    repairs.append(f"The notebook was in format {version}; it was made one in format 4.")
+    return converted
 
 
 def _refuse_deep(tree: object) -> None:
@@ -109,7 +159,7 @@ def _refuse_deep(tree: object) -> None:
     raise NotebookError(f"The file nests deeper than {MAX_DEPTH} levels")
 
 
-def _notebook_of(read: object) -> Node:
+def _notebook_of(read: object, repairs: list[str]) -> Node:
     cells = read.get("cells") if isinstance(read, dict) else None
     if not isinstance(read, dict) or not isinstance(cells, list) or read.get("nbformat") != 4:
         raise NotebookError(
@@ -118,7 +168,12 @@ def _notebook_of(read: object) -> Node:
         )
     if len(cells) > MAX_CELLS:
         raise NotebookError(f"The notebook has {len(cells)} cells; at most {MAX_CELLS} are read")
+    repairs += _on_kernel(read.get("metadata"))
     plain = [_cell_of(cell, number) for number, cell in enumerate(cells, start=1)]
+    if any("\r" in cell["source"] for cell in plain):
+        repairs.append("Line ends of another system were read as such.")
+        for cell in plain:
+            cell["source"] = re.sub("\r\n?", "\n", cell["source"])
     n_characters = sum(len(cell["source"]) for cell in plain)
     if n_characters > MAX_CHARACTERS:
         raise NotebookError(
@@ -128,6 +183,17 @@ def _notebook_of(read: object) -> Node:
     tree = {"cells": plain, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     notebook: Node = _node(tree)
     return notebook
+
+
+def _on_kernel(metadata: object) -> list[str]:
+    """A sentence on a kernel that is not one for Python, or on none."""
+    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    named = [kernel.get(key) for key in ("language", "name")] if isinstance(kernel, dict) else []
+    names = [name for name in named if isinstance(name, str) and name]
+    if not names or any("py" in name.lower() for name in names):
+        return []
+    shown = "".join(c if c.isprintable() else "?" for c in names[-1][:40])
+    return [f"The notebook asks for the kernel {shown}; its cells were run as Python."]
 
 
 def _cell_of(cell: object, number: int) -> dict[str, Any]:
@@ -146,7 +212,7 @@ def _cell_of(cell: object, number: int) -> dict[str, Any]:
         "id": cell_id if isinstance(cell_id, str) else "",
         "metadata": metadata if isinstance(metadata, dict) else {},
         # half a surrogate pair is legal JSON but no text that can be written again
-        "source": source.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8"),
+        "source": source.encode("utf-8", "replace").decode("utf-8"),
     }
     if cell["cell_type"] == "code":
         read |= {"execution_count": None, "outputs": []}

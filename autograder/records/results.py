@@ -1,33 +1,40 @@
 """The record: one JSON file per submission, written whole or not at all, and the list of grades.
 
 Everything that belongs to one run (when, how long, under which secret, behind which walls) stands
-in the `run` block; the rest of a result depends only on the submission and the checks.
+in the `run` block; the rest of a result depends only on what its `hashes` name, and on the secret.
 """
 
 import csv
-import hashlib
-import importlib.metadata
 import io
 import json
 import os
-import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from autograder.gradebook.marks import NO_MARKS, NONE_GIVEN, AllMarks, totals
+from autograder.judge import GRADED as GRADED
+from autograder.judge import INFRASTRUCTURE as INFRASTRUCTURE
+from autograder.judge import UNREADABLE as UNREADABLE
 from autograder.judge import GroupVerdict, Verdict
+from autograder.records.journal import verdict_of, verdict_tree
+from autograder.sandbox import NOT_WALLED, UNSAFE
 from mpedu.faults import Failure
 
-GRADED, UNREADABLE, INFRASTRUCTURE = "graded", "unreadable", "infrastructure"
 GRADES_HEADER = (
     "assignment",
     "student_id",
     "score",
     "max_score",
     "manual_max",
+    "manual",
+    "late_penalty",
+    "total",
+    "to_grade",
     "status",
     "reason",
+    "walls",
 )
 
 _SYNTAX = re.compile(r"\b(Syntax|Indentation|Tab)Error\b")
@@ -43,7 +50,6 @@ _WHY = {
     "out_of_memory": "too much memory",
     "crashed": "ended its process",
 }
-_VERSIONS_OF = ("numpy", "msgpack", "torch")
 
 
 class ResultError(Failure):
@@ -54,11 +60,12 @@ class Result(NamedTuple):
     """What is recorded of one submission; `score` is None unless it was graded, never 0 instead.
 
     `manual_points` are those of written answers: a person gives them, outside `max_score`.
+    `hashes` name the contents it depends on: submission, checks, package, environment.
     """
 
     assignment: str
     student: str
-    sha256: str
+    hashes: dict[str, str]
     status: str
     reason: str
     score: int | None
@@ -71,22 +78,14 @@ class Result(NamedTuple):
 
     def dumps(self) -> str:
         """The result as JSON; addresses in messages, which change from run to run, are blotted."""
-        tree = self._asdict() | {"exercises": [_verdict_tree(v) for v in self.exercises]}
+        tree = self._asdict() | {"exercises": [verdict_tree(v) for v in self.exercises]}
         return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
-
-
-def _verdict_tree(verdict: Verdict) -> dict[str, Any]:
-    return verdict._asdict() | {"groups": [group._asdict() for group in verdict.groups]}
 
 
 def loads(text: str) -> Result:
     """The result in a JSON text; ValueError or TypeError if it is none of this version."""
     tree = json.loads(text)
-    tree["exercises"] = [
-        Verdict(**verdict | {"groups": [GroupVerdict(**group) for group in verdict["groups"]]})
-        for verdict in tree["exercises"]
-    ]
-    return Result(**tree)
+    return Result(**tree | {"exercises": [verdict_of(verdict) for verdict in tree["exercises"]]})
 
 
 def result_path(out: Path, assignment: str, student: str) -> Path:
@@ -102,19 +101,29 @@ def read_result(path: Path) -> Result | None:
         return None
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file completely or leaves what was there; makes its folder."""
+def write_whole(path: Path, text: str, lasting: bool = True) -> None:
+    """Writes a file completely or leaves what was there; makes its folder.
+
+    `lasting=False` leaves it to the system when it reaches the disk: for what can be made again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # a full disk must show before the old file is replaced
+            if lasting:
+                os.fsync(file.fileno())  # a full disk must show before the old file is replaced
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def write_again(path: Path, text: str) -> None:
+    """Writes a file that can be made again, unless it is there as it is to be."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_whole(path, text, lasting=False)
 
 
 def ensure_writable(*folders: Path) -> None:
@@ -174,50 +183,47 @@ def _why(group: GroupVerdict, exercise: str, result: Result) -> str:
     return "cell missing" if gone else why
 
 
-def write_grades(out: Path) -> Path:
-    """Writes `grades.csv` from all results; what was not graded has an empty score."""
+def write_grades(out: Path, marks: AllMarks = NONE_GIVEN) -> Path:
+    """Writes `grades.csv` from all results; what was not graded has an empty score and total.
+
+    `marks` are what people gave: `manual` is what they changed and added, so that
+    `total = score + manual - late_penalty`, at least 0; `to_grade` are the points that wait for
+    a person.
+    """
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(GRADES_HEADER)
     for result in all_results(out):
         score = "" if result.score is None else result.score
-        row = (result.assignment, result.student, score, result.max_score)
-        more = (f"{result.manual_points:g}", result.status, lost_points(result))
-        writer.writerow([_harmless(value) for value in (*row, *more)])
+        who = map(_harmless, (result.assignment, result.student))
+        numbers = (score, result.max_score, f"{result.manual_points:g}", *_by_hand(result, marks))
+        why = map(_harmless, (result.status, lost_points(result), walls(result)))
+        writer.writerow([*who, *numbers, *why])
     path = out / "grades.csv"
     write_whole(path, lines.getvalue())
     return path
 
 
-def _harmless(value: object) -> str:
+def walls(result: Result) -> str:
+    """What a student's code ran behind, "unsafe" where that was nothing."""
+    said = str(result.run["walls"])
+    return UNSAFE if said.startswith(NOT_WALLED) else said.partition(":")[0]
+
+
+def _by_hand(result: Result, marks: AllMarks) -> list[str]:
+    """The cells manual, late_penalty, total and to_grade of a result's row."""
+    given = marks.get((result.assignment, result.student), NO_MARKS)
+    sums = totals(result, given)
+    if all(mark.manual is None and not mark.extra for mark in given.cells.values()):
+        manual = ""
+    else:
+        exercises = (sums.exercises or 0.0) - (result.score or 0)
+        manual = f"{exercises + sums.written + sums.extra:g}"
+    total = "" if sums.total is None else f"{sums.total:g}"
+    penalty = f"{sums.late_penalty:g}" if sums.late_penalty else ""
+    return [manual, penalty, total, f"{sums.to_grade:g}"]
+
+
+def _harmless(text: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
-    text = str(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-def fingerprint(root: Path, notebook: Path) -> str:
-    """A hash of all that decides a verdict besides the submission: our code, notebook, versions."""
-    digest = hashlib.sha256()
-    sources = [
-        *(root / "autograder").rglob("*.py"),
-        *(root / "autograder").glob("*.html"),
-        *(root / "mpedu").rglob("*.py"),
-        notebook,
-    ]
-    for path in sorted(sources):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(root)} {content}\n".encode())
-    digest.update(json.dumps(versions()).encode())
-    return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """The versions that a verdict was made with."""
-    found = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
-    return {"python": platform.python_version(), **found}
-
-
-def short_hash(text: str | bytes) -> str:
-    """Sixteen hex digits that name a text (a class secret, say) without telling it."""
-    data = text.encode() if isinstance(text, str) else text
-    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""nbgrader's gradebook and notebooks for formgrader: filled from results, read back."""

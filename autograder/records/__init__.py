@@ -1,0 +1,1 @@
+"""What was judged: recorded as it comes, found again, published."""

@@ -1,0 +1,87 @@
+"""The connection to the gradebook: waited for, whole, and told of where it fails."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from books import Home, scored
+
+from autograder.gradebook.book import Book, BookError
+from autograder.gradebook.by_hand import manual_grades
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "build")
+
+
+def test_reading_makes_no_gradebook(home: Home) -> None:
+    book = Book(home.url)
+    assert manual_grades(book) == {}
+    assert not home.folder.exists()
+    home.folder.mkdir(parents=True)
+    home.file.touch()
+    assert manual_grades(book) == {}
+
+
+@pytest.fixture
+def held(home: Home) -> Iterator[sqlite3.Connection]:
+    """The gradebook while another program writes to it."""
+    home.fill(scored())
+    other = sqlite3.connect(home.file, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    yield other
+    other.close()
+
+
+def test_a_gradebook_that_is_held_is_waited_for(home: Home, held: sqlite3.Connection) -> None:
+    end = threading.Timer(0.5, lambda: held.execute("COMMIT"))
+    end.start()
+    home.fill(scored(gpipe=0))
+    end.join()
+    assert home.grade("check-gpipe")["auto_score"] == 0
+
+
+def test_one_that_stays_held_is_told_in_a_sentence_and_can_be_read(
+    home: Home, held: sqlite3.Connection
+) -> None:
+    with pytest.raises(BookError, match=r"gradebook.db cannot be used: another program has held"):
+        home.fill(scored(gpipe=0), wait_s=0.1)
+    assert home.marks().cells["check-gpipe"].auto == 3
+
+
+@pytest.mark.parametrize("url", ["no url", "nosuch://x", "postgresql+nodriver://x"])
+def test_what_is_no_database_is_refused_with_what_is_one(url: str) -> None:
+    with pytest.raises(ValueError, match=r"like sqlite:////folder/gradebook\.db"):
+        Book(url)
+
+
+def test_a_file_that_is_no_gradebook_is_told_and_left_alone(home: Home) -> None:
+    home.folder.mkdir(parents=True)
+    home.file.write_text("these are my notes " * 100)
+    with pytest.raises(BookError, match="file is not a database"):
+        home.fill(scored())
+    assert home.file.read_text().startswith("these are my notes")
+
+
+def test_a_writer_that_is_killed_leaves_all_or_nothing(home: Home) -> None:
+    home.fill(scored())
+    before = home.rows()
+    code = f"""
+import os
+from autograder.gradebook.book import Book
+from nbgrader.api import Student
+def work(session):
+    session.add(Student(id="half"))
+    session.flush()
+    os._exit(9)
+Book({home.url!r}).write(work)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 9
+    assert home.ask(lambda g: [s.id for s in g.students]) == ["ann"]
+    home.fill(scored())
+    assert home.rows() == before
