@@ -29,6 +29,8 @@ WORDS = {WALLED: "bubblewrap", NAMESPACES: "namespaces", NOT_WALLED: "none"}
 BY_NAME = {submission.name: submission for submission in SUBMISSIONS}
 # What the grader makes beside what its name says.
 OURS = {"nbgrader", "autograded", "held", "journal"}
+# Whose two processes answer as the system lets them: no points either way, but other words.
+RACES = {"two-answers"}
 ENDED_S = 30.0  # for what was killed to be gone on a loaded machine
 
 
@@ -197,7 +199,7 @@ def test_results_are_the_same_on_both_rungs_but_for_the_run(runtime: Path) -> No
     differing = [
         name
         for name in BY_NAME
-        if walled[name]._replace(run={}) != namespaces[name]._replace(run={})
+        if name not in RACES and walled[name]._replace(run={}) != namespaces[name]._replace(run={})
     ]
     assert differing == []
 
