@@ -77,7 +77,9 @@ def test_a_wrong_answer_draws_its_own_diagnosis(answer, exercise_id, secret):
 @pytest.mark.parametrize("answer, exercise_id", cases("CHEATS", without_walls=True))
 def test_a_cheat_gets_nothing_in_the_grader(answer, exercise_id):
     for secret in SECRETS:
-        get_its_verdict(answer, exercise_id, secret)
+        verdict = get_its_verdict(answer, exercise_id, secret)
+        assert verdict.score == answer.expected[exercise_id][0]
+        assert verdict.status != "passed"
 
 
 @pytest.mark.parametrize("unit, exercise_id", EXERCISES)
