@@ -143,8 +143,13 @@ def open_submission(page: Any, server: Server, student: str) -> None:
 
 
 def saved(page: Any, selector: str, text: str) -> None:
-    """Types into a field of formgrader and waits until the server has it."""
-    with page.expect_response(lambda r: r.request.method == "PUT" and r.ok):
+    """Types into a field of formgrader and waits until the server has it.
+
+    Leaving a field saves it once more, so the text tells whose answer this is.
+    """
+    with page.expect_response(
+        lambda r: r.request.method == "PUT" and text in r.request.post_data_json.values() and r.ok
+    ):
         page.fill(selector, text)
         page.dispatch_event(selector, "change")
 
