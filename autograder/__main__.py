@@ -1,14 +1,14 @@
 """The command line: `./course lab | release | grade | feedback | demo`, and `tidy` for authors."""
 
 import argparse
-import shutil
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from autograder import lab
 from autograder.arguments import (
+    add_accept_lower,
     add_gradebook,
     add_jobs,
     add_out,
@@ -16,11 +16,18 @@ from autograder.arguments import (
     round_number,
     rung_of,
 )
-from autograder.exercise import unit_numbers
-from autograder.submissions.cells import Node, read_notebook, tidy
-from mpedu.arguments import FAILED, OK, Parser, parsed, print_in_any_encoding, run_command
+from mpedu.arguments import (
+    FAILED,
+    OK,
+    Parser,
+    end_at_interrupt,
+    parsed,
+    print_in_any_encoding,
+    run_command,
+)
 
-# What a command needs beyond this is imported when it runs: nbgrader alone takes seconds.
+# What a command or its parser needs beyond this is imported when it is asked for: nbgrader alone
+# takes seconds, and by then Ctrl-C is looked after.
 
 # What Ctrl-C leaves, by command.
 _STOPPED = {
@@ -35,11 +42,14 @@ _STOPPED = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status, 2 after one sentence on stderr for a misuse."""
     args = parsed(parser(), arguments)
+    args.typed = shlex.join(sys.argv[1:] if arguments is None else arguments)
     return run_command(args, _STOPPED.get(args.command, "stopped."))
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
+    from autograder import lab
+
     top: argparse.ArgumentParser = Parser(
         prog="./course",
         description="The course's notebooks: given out, graded, kept tidy.",
@@ -73,6 +83,7 @@ def _add_release(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _release(args: argparse.Namespace) -> int:
+    from autograder.exercise import unit_numbers
     from autograder.grader import unit_of_assignment
     from autograder.release import release
 
@@ -105,9 +116,7 @@ def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="draws other secret cases (default: 0)",
     )
     command.add_argument("--force", action="store_true", help="grade what is graded already, too")
-    command.add_argument(
-        "--accept-lower", action="store_true", help="publish changed scores that are lower, too"
-    )
+    add_accept_lower(command)
     add_walls(command)
     add_gradebook(command)
     command.set_defaults(run=_grade)
@@ -115,10 +124,18 @@ def _add_grade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _grade(args: argparse.Namespace) -> int:
     from autograder import classroom, report
+    from autograder.changed import changes
+    from autograder.exercise import unit_numbers
     from autograder.gradebook.handover import Handover
     from autograder.grader import unit_of_assignment
     from autograder.records.locks import only_run
-    from autograder.records.results import INFRASTRUCTURE, all_results, ensure_writable
+    from autograder.records.names import told_apart
+    from autograder.records.results import (
+        INFRASTRUCTURE,
+        all_results,
+        damaged_results,
+        ensure_writable,
+    )
     from autograder.seeds import class_secret
     from autograder.submissions.finding import ensure_apart, find_submissions
     from autograder.submissions.naming import some_of
@@ -130,7 +147,8 @@ def _grade(args: argparse.Namespace) -> int:
     places = [args.out / "feedback", *(args.out / "results" / name for name in wanted)]
     ensure_writable(args.out, *places)
     secret = class_secret(args.out, args.secret)
-    handover = Handover(args.out, args.gradebook)
+    handover = Handover(args.out, args.gradebook, args.accept_lower)
+    before = handover.marks()
     settings = classroom.Settings(
         args.out,
         secret,
@@ -139,28 +157,33 @@ def _grade(args: argparse.Namespace) -> int:
         args.force,
         rung=rung_of(args),
         trust=args.trust,
-        marks=handover.marks(),
+        marks=before,
     )
     out = report.console()
     with only_run(args.out):
+        entries, mixed = told_apart(entries, args.out)
         with report.Watcher(out, args.accept_lower) as watch:
             results = classroom.grade_class(entries, settings, watch, watch.warn, watch.confirm)
-        marks = handover.publish(args.out, entries, results)
+        marks = handover.publish(entries, results)
+    # what is held back is made already, and not forced to be made again
+    watch.command = f"./course {args.typed.replace(' --force', '')} --accept-lower"
     report.print_class(out, results, watch)
     said = [f"Not looked at: {some_of(strays, 20)}."] if strays else []
+    said += [mixed, *changes(args.out, handover.lost, before, marks)]
     said += [report.look_again(marks, results), report.earlier(all_results(args.out), results)]
     said += map(report.by_hand, sorted({result.assignment for result in results}))
-    for text in filter(None, said):
-        out.print(text, soft_wrap=True, markup=False)
+    report.tell(out, *said)
     print(f"grades: {args.out / 'grades.csv'}; pages: {args.out / 'feedback'}")
     print(handover.how_to_grade_by_hand())
-    failed = watch.held or any(result.status == INFRASTRUCTURE for result in results)
+    left_out = any([mixed, *watch.held, *damaged_results(args.out)])
+    failed = left_out or any(result.status == INFRASTRUCTURE for result in results)
     return FAILED if failed else OK
 
 
 def _work() -> Callable[[str, bytes], object]:
     """What tells the work in an assignment's notebook; asked only where there are two."""
     from autograder.grader import source_notebook, unit_of_assignment
+    from autograder.submissions.cells import Node, read_notebook
     from autograder.submissions.ingest import work
 
     @cache
@@ -181,14 +204,17 @@ def _add_feedback(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         epilog="example: ./course feedback",
     )
     add_out(command, "where results are and pages go", "build")
+    add_accept_lower(command)
     add_gradebook(command)
     command.set_defaults(run=_feedback)
 
 
 def _feedback(args: argparse.Namespace) -> int:
+    from autograder import report
+    from autograder.changed import changes
     from autograder.gradebook.handover import Handover
     from autograder.records.locks import only_run
-    from autograder.records.results import all_results
+    from autograder.records.results import all_results, damaged_results
 
     results = list(all_results(args.out))
     if not results:
@@ -196,10 +222,15 @@ def _feedback(args: argparse.Namespace) -> int:
             f"There are no results in {args.out}; grade first (./course grade DIR), or name the"
             " folder with --out."
         )
+    out = report.console()
     with only_run(args.out):
-        Handover(args.out, args.gradebook).publish(args.out, [], results)
+        handover = Handover(args.out, args.gradebook, args.accept_lower)
+        before = handover.marks()
+        with report.Watcher(out, doing="pages", say=lambda one: one.assignment) as watch:
+            marks = handover.publish([], results, watch)
+    report.tell(out, *changes(args.out, handover.lost, before, marks))
     print(f"grades: {args.out / 'grades.csv'}; pages: {args.out / 'feedback'}")
-    return OK
+    return FAILED if damaged_results(args.out) else OK
 
 
 def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -216,33 +247,9 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _demo(args: argparse.Namespace) -> int:
-    from autograder import classroom, demo, report
-    from autograder.classroom import Settings
-    from autograder.gradebook.handover import Handover
-    from autograder.records.locks import only_run
-    from autograder.records.results import ensure_writable
-    from autograder.seeds import class_secret
-    from autograder.submissions.finding import find_submissions
+    from autograder import demo
 
-    submitted = args.out / "submitted"
-    ensure_writable(args.out, args.out / "results", args.out / "feedback", submitted)
-    shutil.rmtree(submitted, ignore_errors=True)  # always the class that the data describe
-    demo.build_class(submitted)
-    assignment, students = demo.read_expected()
-    entries = find_submissions(submitted, [assignment]).entries
-    # The sample class is ours.
-    settings = Settings(args.out, class_secret(args.out, None), args.jobs, force=True, trust=True)
-    out = report.console()
-    with only_run(args.out):
-        with report.Watcher(out, accept_lower=True) as watch:
-            results = classroom.grade_class(entries, settings, watch, watch.warn, watch.confirm)
-        Handover(args.out).publish(args.out, entries, results)
-    out.print(demo.demo_table(students, results))
-    n_right = len(students) - demo.n_unexpected(students, results)
-    for text in filter(None, (report.open_walls(results), report.by_hand(assignment))):
-        out.print(text, soft_wrap=True, markup=False)
-    print(f"{n_right} of {len(students)} verdicts as expected; pages: {args.out / 'feedback'}")
-    return OK if n_right == len(students) else FAILED
+    return demo.grade_demo(args.out, args.jobs)
 
 
 def _add_tidy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -268,6 +275,9 @@ def _add_tidy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _tidy(args: argparse.Namespace) -> int:
+    from autograder import lab
+    from autograder.submissions.cells import tidy
+
     paths = args.notebooks or sorted(lab.ROOT.glob("notebooks/*/*.ipynb"))
     untidy = [path for path in paths if not tidy(path, check=args.check)]
     for path in untidy:
@@ -276,5 +286,6 @@ def _tidy(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    end_at_interrupt()
     print_in_any_encoding()  # names in any script
     sys.exit(main())

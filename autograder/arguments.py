@@ -20,17 +20,16 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=at_least_one, default=_cores(), metavar="N", help=text)
 
 
-# Which rungs can be asked for; `autograder.sandbox` names them in full.
-WALLS = ("bubblewrap", "bubblewrap-per-exercise", "namespaces", "none")
-
-
 def add_walls(command: argparse.ArgumentParser) -> None:
     """Adds --walls and --trust."""
+    from autograder.sandbox import RUNGS
+
     command.add_argument(
         "--walls",
-        choices=WALLS,
+        choices=RUNGS,
         metavar="NAME",
-        help=f"what students' code runs behind: {', '.join(WALLS)} (default: the best there is)",
+        # first, so that no line breaks within a name
+        help=f"{', '.join(RUNGS)}: what students' code runs behind (default: the best there is)",
     )
     text = "let students' code run without walls, with all your rights, where there are none"
     command.add_argument("--trust", action="store_true", help=text)
@@ -38,17 +37,21 @@ def add_walls(command: argparse.ArgumentParser) -> None:
 
 def rung_of(args: argparse.Namespace) -> str | None:
     """The rung that --walls asks for, None for the best; ValueError where it needs --trust."""
-    if args.walls is None:
-        return None
-    from autograder.sandbox import NOT_WALLED, RUNGS
+    from autograder.sandbox import NOT_WALLED
 
-    rung: str = dict(zip(WALLS, RUNGS, strict=True))[args.walls]
+    rung: str | None = args.walls
     if rung == NOT_WALLED and not args.trust:
         raise ValueError(
             "--walls none lets students' code run with all your rights; if you trust every"
             " student, add --trust."
         )
     return rung
+
+
+def add_accept_lower(command: argparse.ArgumentParser) -> None:
+    """Adds --accept-lower."""
+    text = "publish lower scores, too, and take off points by hand that the gradebook lacks"
+    command.add_argument("--accept-lower", action="store_true", help=text)
 
 
 def add_gradebook(command: argparse.ArgumentParser) -> None:

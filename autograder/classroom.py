@@ -28,6 +28,7 @@ from autograder.sandbox import UNSAFE, Limits, Walls, build_runtime, walls_here
 from autograder.submissions.cells import read_notebook
 from autograder.submissions.finding import Entry
 from autograder.submissions.ingest import Refusal, read_entry
+from autograder.submissions.naming import File, name_note
 
 _SPARE_S = 60.0  # of a limit, for everything that is not the student's code
 
@@ -110,6 +111,7 @@ class _Class:
 
     def take(self, entry: Entry, graded: Graded) -> Result:
         """The result, published unless that would change a score."""
+        graded = graded._replace(notes=[*_name_notes(entry), *graded.notes])
         result = self.recorder.result(entry, self._hashes[entry], graded)
         before = self._published.get(entry)
         self._changes.pop(entry, None)
@@ -134,6 +136,13 @@ class _Class:
     def results(self) -> list[Result]:
         """What is published now, in the order of the entries."""
         return [self._published[entry] for entry in self.entries]
+
+
+def _name_notes(entry: Entry) -> list[str]:
+    """What a student is told of the name of the file, nothing where it is as it should be."""
+    file = File(entry.path, entry.member)
+    note = "" if entry.problem else name_note(file, entry.assignment, entry.student)
+    return [note] if note else []
 
 
 def _graded(

@@ -1,6 +1,7 @@
 """A class of ten, built from data, graded for real, each verdict beside the expected one."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,10 +10,16 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from autograder import classroom, report
+from autograder.gradebook.handover import Handover
 from autograder.grader import ROOT, source_notebook, unit_of_assignment
-from autograder.records.results import Result, write_whole
+from autograder.records.locks import only_run
+from autograder.records.results import Result, ensure_writable, write_whole
 from autograder.release import student_notebook
+from autograder.seeds import class_secret
 from autograder.submissions.cells import Node, canonical, parse_notebook
+from autograder.submissions.finding import find_submissions
+from mpedu.arguments import FAILED, OK
 
 DATA = ROOT / "data" / "sample_class"
 
@@ -32,6 +39,28 @@ class Expected(NamedTuple):
     def total(self) -> str:
         """The points due, "" where nothing is graded."""
         return str(sum(self.points.values())) if self.points else ""
+
+
+def grade_demo(folder: Path, jobs: int) -> int:
+    """Builds, grades and prints the class; the exit status, FAILED if a verdict differs."""
+    submitted = folder / "submitted"
+    ensure_writable(folder, folder / "results", folder / "feedback", submitted)
+    shutil.rmtree(submitted, ignore_errors=True)  # always the class that the data describe
+    build_class(submitted)
+    assignment, students = read_expected()
+    entries = find_submissions(submitted, [assignment]).entries
+    # The sample class is ours, and so to be trusted.
+    settings = classroom.Settings(folder, class_secret(folder, None), jobs, force=True, trust=True)
+    out = report.console()
+    with only_run(folder):
+        with report.Watcher(out, accept_lower=True) as watch:
+            results = classroom.grade_class(entries, settings, watch, watch.warn, watch.confirm)
+        Handover(folder, accept_lower=True).publish(entries, results)
+    out.print(demo_table(students, results))
+    n_right = len(students) - n_unexpected(students, results)
+    report.tell(out, report.open_walls(results), report.by_hand(assignment))
+    print(f"{n_right} of {len(students)} verdicts as expected; pages: {folder / 'feedback'}")
+    return OK if n_right == len(students) else FAILED
 
 
 def read_expected(data: Path = DATA) -> tuple[str, list[Expected]]:
@@ -100,13 +129,14 @@ def n_unexpected(students: Sequence[Expected], results: Sequence[Result]) -> int
 
 
 def demo_table(students: Sequence[Expected], results: Sequence[Result]) -> Table:
-    """Each student's verdict beside the expected one."""
+    """Each student's verdict beside the expected one, and whether they are the same."""
     by_student = {result.student: result for result in results}
     table = Table(box=SIMPLE, pad_edge=False, padding=0)
     for name in ("student", "expected", "got"):
         table.add_column(name, no_wrap=True)
-    table.add_column("as\nexpected")
-    table.add_column("what it is, and why")
+    # Each heading is one short word, so that a narrow terminal breaks the text below and not it.
+    table.add_column("same", min_width=len("same"))
+    table.add_column("about")
     for expected in students:
         result = by_student[expected.student]
         score = "" if result.score is None else str(result.score)

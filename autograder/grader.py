@@ -13,7 +13,7 @@ from autograder.judge import GRADED, INFRASTRUCTURE, UNREADABLE, Verdict, judge,
 from autograder.pool import process_ends_after
 from autograder.records.fingerprint import short_hash
 from autograder.records.journal import Journal, Judged
-from autograder.sandbox import NOT_WALLED, PRELOAD, Limits, RemoteSubject, Sandbox
+from autograder.sandbox import PRELOAD, Limits, RemoteSubject, Sandbox, is_bare
 from autograder.seeds import case_seed
 from autograder.submissions.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.submissions.ingest import Refusal, Submission, ingest
@@ -138,7 +138,7 @@ class Grader:
             submission.notes,
             time.perf_counter() - start,
             # the weakest first, in case the machine changed between two runs
-            "; ".join(sorted(walls, key=lambda text: not text.startswith(NOT_WALLED))) or NONE_RAN,
+            "; ".join(sorted(walls, key=lambda text: not is_bare(text))) or NONE_RAN,
             {one.verdict.exercise: {"key": one.key, **one.run} for one in judged},
             journal.n_new,
         )
@@ -181,8 +181,8 @@ class Grader:
 
     def _holds(self, known: Judged) -> bool:
         """Whether a verdict need not be made again: not one made before there were walls."""
-        bare = str(known.run["walls"]).startswith(NOT_WALLED)
-        return not bare or self._walls().startswith(NOT_WALLED)
+        bare = is_bare(str(known.run["walls"]))
+        return not bare or is_bare(self._walls())
 
     def _walls(self) -> str:
         return ": ".join(part for part in self.sandbox.walls if part)

@@ -15,7 +15,7 @@ from nbgrader.preprocessors import SaveCells  # type: ignore[import-untyped]
 from autograder.exercise import Unit
 from autograder.grader import ROOT, Graded, Grader, max_score, source_notebook
 from autograder.records.results import GRADED, ensure_writable, write_whole
-from autograder.sandbox import NOT_WALLED, build_runtime
+from autograder.sandbox import build_runtime, is_bare
 from autograder.submissions.cells import Node, canonical, parse_notebook, read_notebook, role
 from mpedu.faults import Failure
 
@@ -43,6 +43,7 @@ c.CourseDirectory.release_directory = os.path.join(os.path.dirname(here), "relea
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".*.json", "*.md"]
 c.CourseDirectory.db_url = "sqlite:///" + os.path.join(here, "gradebook.db")
 c.Exchange.root = os.path.join(here, "exchange")
+os.makedirs(c.Exchange.root, exist_ok=True)  # or formgrader warns that it is missing
 # `./course release` has written the release already; nbgrader makes the same one again
 c.GenerateAssignment.force = True
 # nbgrader runs the program alembic, which lies beside this Python, on the path or not
@@ -134,8 +135,7 @@ def proofs(unit: Unit, text: str) -> Iterator[str]:
             for name, path, wanted in (("release", student, 0), ("solution", source, full)):
                 graded = grader.grade(path)
                 _expect_score(unit, name, graded, wanted)
-                bare = graded.walls.startswith(NOT_WALLED)
-                where = graded.walls if bare else "behind walls"
+                where = f"walls: {graded.walls}" if is_bare(graded.walls) else "behind walls"
                 yield f"the {name} scores {wanted} of {full} ({where})"
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from rich.box import SIMPLE
@@ -12,11 +12,12 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
+from autograder.changed import can_be_accepted, held_back, held_table
 from autograder.gradebook.marks import AllMarks
 from autograder.grader import manual_points, rubric, unit_of_assignment
 from autograder.records.publish import Change
 from autograder.records.results import GRADED, Result, lost_points
-from autograder.sandbox import NOT_WALLED, Walls
+from autograder.sandbox import NOT_WALLED, Walls, is_bare
 from autograder.submissions.naming import some_of
 from mpedu.probes.walls import way_to_walls
 
@@ -29,17 +30,37 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
-class Watcher:
-    """Shows each graded submission: a bar with the time left on a terminal, else a line each."""
+def outcome(result: Result) -> str:
+    """One result in a few words, like "12 of 17" or "unreadable: The file is empty."."""
+    if result.score is not None:
+        return f"{result.score} of {result.max_score}"
+    return f"{result.status}: {result.reason}"
 
-    def __init__(self, out: Console, accept_lower: bool = False) -> None:
+
+class Watcher:
+    """Shows each submission done: a bar with the time left on a terminal, else a line each.
+
+    `doing` stands before the bar, `say` gives what a line tells of a result, `command` is what to
+    type to publish what is held back.
+    """
+
+    command = "the same command with --accept-lower"
+
+    def __init__(
+        self,
+        out: Console,
+        accept_lower: bool = False,
+        doing: str = "grading",
+        say: Callable[[Result], str] = outcome,
+    ) -> None:
         self.out = out
+        self.say = say
         self.accept_lower = accept_lower
         self.n_done = self.n_new = 0  # the results made now; those with something judged now
         self.held: list[Change] = []
-        columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
-        self.task = self.bar.add_task("grading", total=None)
+        self.task = self.bar.add_task(doing, total=None)
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -54,7 +75,7 @@ class Watcher:
         self.n_new += bool(result.run["n_judged"] or not result.exercises)
         self.bar.update(self.task, total=n_total, completed=self.n_done)
         if not self.out.is_terminal:
-            line = f"{self.n_done}/{n_total} {result.student}: {outcome(result)}"
+            line = f"{self.n_done}/{n_total} {result.student}: {self.say(result)}"
             self.out.print(Text(line), soft_wrap=True)
 
     def confirm(self, changes: Sequence[Change]) -> bool:
@@ -93,15 +114,15 @@ def print_class(out: Console, results: Sequence[Result], watch: Watcher) -> None
         table = grades_table([one for one in results if one.assignment == assignment])
         table.title = Text(assignment) if len(assignments) > 1 else None
         out.print(table)
-    for text in filter(None, (summary(results, watch.n_new), held_back(watch.held))):
+    tell(out, summary(results, watch.n_new), held_back(watch.held, watch.command))
+    if any(map(can_be_accepted, watch.held)):
+        out.print(held_table(watch.held))
+
+
+def tell(out: Console, *texts: str) -> None:
+    """Prints each text that is not empty."""
+    for text in filter(None, texts):
         out.print(text, soft_wrap=True, markup=False)
-
-
-def outcome(result: Result) -> str:
-    """One result in a few words, like "12 of 17" or "unreadable: The file is empty."."""
-    if result.score is not None:
-        return f"{result.score} of {result.max_score}"
-    return f"{result.status}: {result.reason}"
 
 
 def grades_table(results: Sequence[Result]) -> Table:
@@ -137,7 +158,7 @@ def summary(results: Sequence[Result], n_new: int) -> str:
     """
     counts = Counter(result.status for result in results)
     parts = ", ".join(f"{status} {n}" for status, n in sorted(counts.items()))
-    lines = [f"{parts}; {n_new} new, {len(results) - n_new} unchanged."]
+    lines = [f"{parts or 'graded 0'}; {n_new} new, {len(results) - n_new} unchanged."]
     several = len({result.assignment for result in results}) > 1
     who = {id(one): one.student + f", {one.assignment}" * several for one in results}
     scored = [result for result in results if result.status == GRADED]
@@ -150,28 +171,11 @@ def summary(results: Sequence[Result], n_new: int) -> str:
     return "\n".join([*lines, *filter(None, [open_walls(results)])])
 
 
-def held_back(held: Sequence[Change]) -> str:
-    """What stays unpublished and how to publish it, "" where nothing is."""
-    lower = [change for change in held if not change.held(True)]
-    lost = [change for change in held if change.held(True)]
-    lines = []
-    if lower:
-        lines += [
-            "Lower scores are held back, the published ones stay"
-            f" ({some_of([change.after.student for change in lower], 20)});"
-            " to publish them, run the same command with --accept-lower."
-        ]
-    if lost:
-        lines += ["Could not be graded now, the published scores stay:"]
-        lines += [f"  {change.after.student}: {change.after.reason}" for change in lost]
-    return "\n".join(lines)
-
-
 def open_walls(results: Sequence[Result]) -> str:
     """A sentence on results whose code ran without walls, "" where there are none."""
-    notes = sorted({r.run["walls"] for r in results if r.run["walls"].startswith(NOT_WALLED)})
+    notes = sorted({r.run["walls"] for r in results if is_bare(r.run["walls"])})
     return (
-        f"Students' code ran with all your rights ({'; '.join(notes)});"
+        f"Students' code ran with all your rights (walls: {'; '.join(notes)});"
         " ./course doctor tells how to get walls."
         if notes
         else ""
@@ -230,5 +234,5 @@ def warning(walls: Walls) -> str:
         return ""
     about = "Warning: students' code is about to run with all your rights"
     if not walls.note:
-        return f"{about} ({walls.rung}), as was asked for."
-    return f"{about} ({walls.rung}: {walls.note}). {way_to_walls()}"
+        return f"{about} (walls: {walls.rung}), as was asked for."
+    return f"{about} (walls: {walls.rung}: {walls.note}). {way_to_walls()}"

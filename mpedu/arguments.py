@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,15 @@ def parsed(
     return args
 
 
+def end_at_interrupt() -> None:
+    """Nothing; until a command runs, Ctrl-C ends this process at once with one line.
+
+    An exception out of the middle of an import would be a traceback, or get lost there.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+        signal.signal(signal.SIGINT, _end)
+
+
 def run_command(args: argparse.Namespace, stopped: str = "stopped.") -> int:
     """The exit status of `args.run(args)`: 2 after one sentence on stderr for a misuse.
 
@@ -48,6 +58,8 @@ def run_command(args: argparse.Namespace, stopped: str = "stopped.") -> int:
     if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:  # as nohup sets it
         signal.signal(hang_up, _interrupt)
     try:
+        if signal.getsignal(signal.SIGINT) is _end:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         status: int = args.run(args)
         return status
     except KeyboardInterrupt:
@@ -66,6 +78,12 @@ def print_in_any_encoding() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, f"course {' '.join(sys.argv[1:2])}: stopped.\n".encode(errors="replace"))
+    os._exit(INTERRUPTED)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

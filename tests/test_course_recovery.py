@@ -113,6 +113,33 @@ def test_changed_requirements_are_brought_up_to_date_in_place(machine: Machine) 
     assert machine.run("test").stderr == ""
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_stopped_update_keeps_the_environment_and_is_taken_up_next_time(
+    machine: Machine, number: signal.Signals
+) -> None:
+    machine.run("test")
+    (machine.venv / "precious").touch()
+    with machine.start("test", FAKE_PIP="hangs", COURSE_TORCH="torch==2.99") as run:
+        wait_for(machine.fake / "sleeper")
+        os.killpg(run.pid, number)
+        _, said = run.communicate(timeout=10)
+    sleeper = int((machine.fake / "sleeper").read_text())
+    if number == signal.SIGKILL:
+        os.killpg(os.getpgid(sleeper), signal.SIGKILL)
+    else:
+        assert run.returncode == 130
+        assert said.endswith("the environment is kept, and the next run goes on with it.\n")
+        assert not machine.lock.exists() and not list(machine.tmp.iterdir())
+        assert not (machine.venv / "tmp").exists() and not is_alive(sleeper)
+    # What pip had changed by then is not known, so even the old requirements are asked for anew.
+    again = machine.run("test")
+    assert again.returncode == 7 and "requirements have changed" in again.stderr
+    assert (machine.venv / "precious").exists() and machine.calls().count("venv") == 1
+    assert machine.calls()[-1] == machine.calls()[1]
+    assert not (machine.venv / "tmp").exists()
+    assert machine.run("test").stderr == ""
+
+
 def test_lock_of_a_live_process_is_waited_for_within_a_limit(machine: Machine) -> None:
     machine.lock.mkdir()
     (machine.lock / "owner").write_text(f"{os.getpid()} {os.uname().nodename}\n")

@@ -1,10 +1,12 @@
 """The connection to nbgrader's gradebook: made as nbgrader makes it, waited for when held."""
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from alembic.script import ScriptDirectory
@@ -20,6 +22,7 @@ from mpedu.faults import Failure
 COURSE = "mpedu"  # what release calls it in nbgrader's settings
 WAIT_S = 60.0
 _TRIES = 3
+_DAMAGED = ("not a database", "malformed")  # in SQLite's words
 _EXAMPLES = "like sqlite:////folder/gradebook.db or postgresql://user@host/name"
 
 T = TypeVar("T")
@@ -54,15 +57,17 @@ class Book:
                 f" give a URL {_EXAMPLES}."
             ) from None
         self.name = self.url.render_as_string()  # without the password
+        self.file: Path | None = None  # of an SQLite gradebook
         if self.url.get_backend_name() == "sqlite":
+            self.file = Path(self.url.database) if self.url.database else None
             self.name = self.url.database or ":memory:"
             _set_up_sqlite(self.engine, wait_s)
 
     def ensure(self) -> None:
         """Makes the tables if they are not there; so it is known early if it can be written."""
-        if self.url.get_backend_name() == "sqlite" and self.url.database:
+        if self.file:
             with contextlib.suppress(OSError):  # the write itself says what is wrong
-                Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+                self.file.parent.mkdir(parents=True, exist_ok=True)
         self.write(lambda session: _make_tables(session.connection()))
 
     def write(self, work: Callable[[Session], T]) -> T:
@@ -75,8 +80,7 @@ class Book:
 
     def read(self, query: Any) -> list[Any]:
         """The rows of a query; none where there is no gradebook yet, which is not made by this."""
-        database = self.url.database
-        if self.url.get_backend_name() == "sqlite" and not Path(database or "").exists():
+        if self.file and not self.file.exists():
             return []
         with self._told(), self.engine.connect() as connection:
             connection = connection.execution_options(reads=True)
@@ -84,6 +88,27 @@ class Book:
                 return []
             return list(connection.execute(query))
         raise AssertionError("told raises")
+
+    def copy(self, to: Path) -> None:
+        """Writes a copy of an SQLite gradebook, whole or not at all; of another database none."""
+        if self.file is None:
+            return
+        part = to.with_name(f".{to.name}.{os.getpid()}.part")
+        try:
+            with (
+                contextlib.closing(sqlite3.connect(self.file, timeout=self.wait_s)) as source,
+                contextlib.closing(sqlite3.connect(part)) as target,
+            ):
+                target.execute("PRAGMA journal_mode = OFF")
+                source.backup(target)
+            part.replace(to)
+        except sqlite3.Error as error:
+            raise BookError(
+                f"The copy of the gradebook cannot be written to {to} ({error}); make room, and run"
+                " the same command again. Pages and grades are written."
+            ) from error
+        finally:
+            part.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _told(self, retry: bool = False) -> Iterator[None]:
@@ -95,17 +120,29 @@ class Book:
             # SQLite has waited `wait_s` itself; a server's deadlock passes at once
             if retry and held and not isinstance(error.orig, sqlite3.Error):
                 return
-            way = (
-                f"another program has held it for {self.wait_s:g} s; end that (formgrader, a"
-                " database viewer, a backup), or let it finish,"
-                if held
-                else f"{error.orig}; see that it can be written and is of this nbgrader"
-                " (nbgrader db upgrade),"
-            )
             raise BookError(
-                f"The gradebook {self.name} cannot be used: {way} and run the same command again."
-                " The results are recorded; nothing is lost."
+                f"The gradebook {self.name} cannot be used: {self._way_out(error, held)}, and run"
+                " the same command again. The results are recorded; nothing is lost."
             ) from error
+
+    def _way_out(self, error: DBAPIError, held: bool) -> str:
+        """What is wrong with the database, and what to do."""
+        if held:
+            return (
+                f"another program has held it for {self.wait_s:g} s; end that (formgrader, a"
+                " database viewer, a backup), or let it finish"
+            )
+        if self.file and any(word in str(error.orig) for word in _DAMAGED):
+            return (
+                f"it is damaged or no database at all ({error.orig}), and was left as it is; move"
+                f" it away (mv {quote(self.name)} {quote(f'{self.name}.damaged')}), put a copy in"
+                " its place if there is one (like gradebook-copy.db beside grades.csv; without one"
+                " a new gradebook is made)"
+            )
+        return (
+            f"{error.orig}; see that it can be written and is of this nbgrader (nbgrader db"
+            " upgrade)"
+        )
 
 
 def _is_held(error: DBAPIError) -> bool:

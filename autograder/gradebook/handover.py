@@ -4,7 +4,7 @@ What a person then does in formgrader comes back as marks, for pages and lists o
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -14,6 +14,7 @@ from autograder.gradebook.autograded import prepare
 from autograder.gradebook.book import Book, default_url
 from autograder.gradebook.by_hand import manual_grades
 from autograder.gradebook.fill import fill
+from autograder.gradebook.kept import ensure_kept, keep, lost_by_hand
 from autograder.gradebook.marks import AllMarks
 from autograder.gradebook.nbgrader_settings import (
     SETTINGS,
@@ -33,11 +34,17 @@ from autograder.submissions.matching import Matcher
 class Handover:
     """The gradebook of one output folder; `url` names another database than nbgrader's settings.
 
+    Without `accept_lower` nothing is read or published from a gradebook that lacks what people gave
+    by what the pages show: LostByHand. With it, `lost` says whose points that are.
+
     ValueError if the URL is none or nbgrader's settings cannot be read, BookError if the gradebook
     cannot be used: made before anything is graded, it tells of that early.
     """
 
-    def __init__(self, out: Path, url: str | None = None) -> None:
+    def __init__(self, out: Path, url: str | None = None, accept_lower: bool = False) -> None:
+        self.out = out
+        self.accept_lower = accept_lower
+        self.lost: list[str] = []
         self.home = nbgrader_folder(out.resolve())
         settings = read_settings(self.home)
         self.book = Book(url or gradebook_url(settings) or default_url(self.home))
@@ -45,7 +52,11 @@ class Handover:
 
     def marks(self) -> AllMarks:
         """What people gave so far; {} where there is no gradebook yet."""
-        return manual_grades(self.book)
+        marks = manual_grades(self.book)
+        if not self.accept_lower:
+            ensure_kept(self.out, self.book, marks)
+        self.lost = lost_by_hand(self.out, marks)
+        return marks
 
     def how_to_grade_by_hand(self) -> str:
         """What to type to give points and comments in nbgrader's formgrader."""
@@ -56,11 +67,23 @@ class Handover:
             f" then ./course feedback --out {quote(str(self.home.parent))}"
         )
 
-    def publish(self, out: Path, entries: Sequence[Entry], results: Sequence[Result]) -> AllMarks:
-        """Gives, and writes pages and grades.csv with what people gave; the marks after it."""
+    def publish(
+        self,
+        entries: Sequence[Entry],
+        results: Sequence[Result],
+        watch: Callable[[Result, int], None] = lambda result, n_total: None,
+    ) -> AllMarks:
+        """Gives, and writes pages and grades.csv with what people gave; the marks after it.
+
+        `watch` gets the result of each page written, and how many that will be.
+        """
+        self.marks()  # before anything is changed
         marks = self.give(entries, results)
-        write_pages(out, results, marks)
-        write_grades(out, marks)
+        for result in results:
+            write_pages(self.out, [result], marks)
+            watch(result, len(results))
+        write_grades(self.out, marks)
+        keep(self.out, self.book, marks)
         return marks
 
     def give(self, entries: Sequence[Entry], results: Sequence[Result]) -> AllMarks:

@@ -45,8 +45,10 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         """Like "bob, 03-gpipe: 12 -> 9 (checks changed; gpipe 3 -> 0)"."""
-        before, after = (_score(result) for result in self)
-        why = "; ".join([self._reasons(), *self._exercises()])
+        before, after = self.scores()
+        parts = [f"{name} {old} -> {new}" for name, old, new in self.exercises()]
+        parts = parts if self.after.score is not None else [self.after.reason]
+        why = "; ".join([self._reasons(), *parts])
         return f"{self.after.student}, {self.after.assignment}: {before} -> {after} ({why})"
 
     def _reasons(self) -> str:
@@ -56,12 +58,17 @@ class Change(NamedTuple):
         found += [text for name, text in varying if old.run[name] != new.run[name]]
         return " and ".join(found) or "graded again"
 
-    def _exercises(self) -> list[str]:
+    def scores(self) -> tuple[str, str]:
+        """The old and the new score, a status where there is none."""
+        return _score(self.before), _score(self.after)
+
+    def exercises(self) -> list[tuple[str, str, str]]:
+        """Each exercise whose points are others, with the old and the new ones."""
         if self.after.score is None:
-            return [self.after.reason]
+            return []
         scores = {verdict.exercise: verdict.score for verdict in self.before.exercises}
         return [
-            f"{verdict.exercise} {scores[verdict.exercise]} -> {verdict.score}"
+            (verdict.exercise, str(scores[verdict.exercise]), str(verdict.score))
             for verdict in self.after.exercises
             if scores.get(verdict.exercise, verdict.score) != verdict.score
         ]

@@ -19,8 +19,7 @@ from autograder.judge import INFRASTRUCTURE as INFRASTRUCTURE
 from autograder.judge import UNREADABLE as UNREADABLE
 from autograder.judge import GroupVerdict, Verdict
 from autograder.records.journal import verdict_of, verdict_tree
-from autograder.sandbox import NOT_WALLED, UNSAFE
-from mpedu.faults import Failure
+from autograder.sandbox import UNSAFE, is_bare
 
 GRADES_HEADER = (
     "assignment",
@@ -50,10 +49,6 @@ _WHY = {
     "out_of_memory": "too much memory",
     "crashed": "ended its process",
 }
-
-
-class ResultError(Failure):
-    """A file among the results is none, in one sentence with the way out."""
 
 
 class Result(NamedTuple):
@@ -146,14 +141,19 @@ def ensure_writable(*folders: Path) -> None:
 
 
 def all_results(out: Path) -> Iterator[Result]:
-    """Every recorded result, by assignment and student; ResultError for a file that is none."""
+    """Every recorded result that can be read, by assignment and student."""
+    return (result for _, result in _recorded(out) if result is not None)
+
+
+def damaged_results(out: Path) -> list[Path]:
+    """The files among the results that are none which this version wrote."""
+    return [path for path, result in _recorded(out) if result is None]
+
+
+def _recorded(out: Path) -> Iterator[tuple[Path, Result | None]]:
+    """Each file of a result and what is in it, by assignment and student."""
     for path in sorted((out / "results").glob("*/*.json")):
-        result = read_result(path)
-        if result is None:
-            raise ResultError(
-                f"{path} is not a result this version wrote; delete it and grade again."
-            )
-        yield result
+        yield path, read_result(path)
 
 
 def lost_points(result: Result) -> str:
@@ -186,6 +186,7 @@ def _why(group: GroupVerdict, exercise: str, result: Result) -> str:
 def write_grades(out: Path, marks: AllMarks = NONE_GIVEN) -> Path:
     """Writes `grades.csv` from all results; what was not graded has an empty score and total.
 
+    So has a student whose result is damaged, and no other number either.
     `marks` are what people gave: `manual` is what they changed and added, so that
     `total = score + manual - late_penalty`, at least 0; `to_grade` are the points that wait for
     a person.
@@ -193,7 +194,12 @@ def write_grades(out: Path, marks: AllMarks = NONE_GIVEN) -> Path:
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(GRADES_HEADER)
-    for result in all_results(out):
+    for file, result in _recorded(out):
+        if result is None:
+            who = map(_harmless, (file.parent.name, file.stem))
+            said = f"Not graded: the file of the result is damaged ({file.name})."
+            writer.writerow([*who, *[""] * 7, INFRASTRUCTURE, said, ""])
+            continue
         score = "" if result.score is None else result.score
         who = map(_harmless, (result.assignment, result.student))
         numbers = (score, result.max_score, f"{result.manual_points:g}", *_by_hand(result, marks))
@@ -207,7 +213,7 @@ def write_grades(out: Path, marks: AllMarks = NONE_GIVEN) -> Path:
 def walls(result: Result) -> str:
     """What a student's code ran behind, "unsafe" where that was nothing."""
     said = str(result.run["walls"])
-    return UNSAFE if said.startswith(NOT_WALLED) else said.partition(":")[0]
+    return UNSAFE if is_bare(said) else said.partition(":")[0]
 
 
 def _by_hand(result: Result, marks: AllMarks) -> list[str]:

@@ -1,6 +1,6 @@
 """Where students' code runs: a fresh process per exercise, forked from a warm parent behind walls.
 
-Which walls a machine can have differs: `RUNGS` names them, best first. On the last, "not walled",
+Which walls a machine can have differs: `RUNGS` names them, best first. On the last, "none",
 the same worker runs as a plain process with limits: that helps against accidents only, as it has
 all the rights of whoever grades.
 """
@@ -16,6 +16,7 @@ from autograder.sandbox.rungs import (
     WALLED,
     SandboxError,
     Walls,
+    is_bare,
 )
 from autograder.sandbox.runtime import build_runtime
 from autograder.sandbox.sandbox import PRELOAD, Sandbox
@@ -35,5 +36,6 @@ __all__ = [
     "SandboxError",
     "Walls",
     "build_runtime",
+    "is_bare",
     "walls_here",
 ]

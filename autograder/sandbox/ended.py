@@ -24,10 +24,18 @@ def why_ended(report: Report, limits: Limits, lacked_memory: bool) -> tuple[str,
             n_mib = limits.memory_bytes // 2**20
             return "out_of_memory", f"your code asks for more memory than the {n_mib} MiB it has."
         if lacked_memory:
-            n_mib = limits.job_bytes // 2**20
-            why = f"than the {n_mib} MiB that all its processes have together"
-            return "out_of_memory", f"your code asks for more memory {why}."
+            return too_much_together(limits)
+    return "crashed", f"the process that runs your code ended before it answered ({how(code)})."
+
+
+def too_much_together(limits: Limits) -> tuple[str, str]:
+    """Kind and sentence for an exercise whose processes have no memory left."""
+    why = f"than the {limits.job_bytes // 2**20} MiB that all its processes have together"
+    return "out_of_memory", f"your code asks for more memory {why}."
+
+
+def how(code: int) -> str:
+    """An exit code in words."""
     # A filter of calls ends what sends SIGKILL to itself (see `worker.seccomp`).
     code = -signal.SIGKILL if code == -signal.SIGSYS else code
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return "crashed", f"the process that runs your code ended before it answered ({how})."
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

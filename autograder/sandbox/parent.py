@@ -7,21 +7,23 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from autograder.sandbox.cgroups import Group
-from autograder.sandbox.ended import Report
+from autograder.sandbox.ended import Report, how
 from autograder.sandbox.rungs import Place, SandboxError, command
 from autograder.worker.kernel import NOBODY
-from autograder.worker.protocol import Channel
+from autograder.worker.protocol import HERE, Channel, ProtocolError, encode
 from autograder.worker.standing import GO_ON, OBEYED, STOP
 from autograder.worker.walls import Limits, processes_of
 
 _START_S = 120.0  # a loaded machine needs long to import torch
 _STOP_S = 5.0
 _END_S = 10.0
+_HERE_S = 30.0  # for a fork and its walls, which take 20 ms on a quiet machine
+_HERE = encode(HERE, envelope=1)
 
 
 class WarmParent:
@@ -165,6 +167,34 @@ class StudentProcess:
         finally:
             os.close(output)
         self._n_killed = self._worker.n_killed()
+
+    def meet(self, limit_s: float) -> None:
+        """Hears that it is there, which it says before any code of the student's runs in it.
+
+        TimeoutError, EOFError or ProtocolError where it does not.
+        """
+        if self.channel.frame(limit_s) != _HERE:
+            raise ProtocolError("it says something else first")
+
+    @contextmanager
+    def starting(self) -> Iterator[float]:
+        """Inside, no code of the student's has run in it: what goes wrong is a SandboxError.
+
+        Gives the seconds that a wait may take.
+        """
+        try:
+            yield _HERE_S
+            return
+        except TimeoutError:
+            why = f"it was not ready within {_HERE_S:g} s"
+        except ProtocolError as error:
+            why = str(error)
+        except (EOFError, OSError):
+            report = self.last_words(_STOP_S)
+            why = f"it ended first ({how(report.code)})" if report else "it closed its link first"
+            said = self.printed().decode(errors="replace").strip()[-300:].splitlines()
+            why += f": {said[-1]}" if said else ""
+        raise SandboxError(f"no process for a student's code: {why}")
 
     @property
     def is_guarded(self) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, NoReturn, Self
 
 from autograder.diagnosis import StudentError
 from autograder.programs import RanksRun
-from autograder.sandbox.ended import Report, why_ended
+from autograder.sandbox.ended import Report, too_much_together, why_ended
 from autograder.sandbox.parent import Parent, StudentProcess
 from autograder.sandbox.rank_checks import REPORTED, Lost, is_trouble
 from autograder.sandbox.rank_judge import RankJudge
 from autograder.sandbox.rungs import SandboxError
-from autograder.sandbox.shown import characters, shown
+from autograder.sandbox.shown import characters, shown, told_of_cells
 from autograder.sandbox.turns import Observed
 from autograder.worker.limit import IN_ALL, longer_than
 from autograder.worker.plain import NotPlain
@@ -27,7 +27,6 @@ from autograder.worker.walls import Limits
 from mpedu.simulated import Simulated
 
 _BROKEN = "your code broke the connection to the judge"
-_MOST_CELL_ERRORS = 50
 _LAST_WORDS_S = 2.0  # a process that ended by itself is reported at once
 
 
@@ -37,7 +36,8 @@ class RemoteSubject:
     `cell_errors` holds a sentence for each cell that did not come to its end, `stopped` which of
     the student's own (name, source, True) took too long, and at which line, `output` what the
     code printed, up to the limit. Made by `Sandbox.open`; `waits=False` lets the cells run while
-    others are started, `alone=True` refuses it further processes and threads.
+    others are started, `alone=True` refuses it further processes and threads, `first=True` says
+    that no other process of the exercise runs. SandboxError where it fails before any cell runs.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class RemoteSubject:
         limits: Limits,
         waits: bool = True,
         alone: bool = False,
+        first: bool = False,
     ) -> None:
         taken = [name for name in names if hasattr(RemoteSubject, name)]
         if taken:
@@ -61,13 +62,12 @@ class RemoteSubject:
         self.cpu_s = 0.0  # processor time of the processes that have ended
         self._printed = b""
         self._error: StudentError | None = None
-        self._parent = parent
         self._others: list[RemoteSubject] = []  # of a rank program, from rank 1 on
         self._rivals: list[RemoteSubject] = []  # references that it was timed against
-        self._is_alone = alone
+        self._is_alone, self._is_first = alone, first
         self.measured: dict[str, dict[str, Any]] = {}  # of a timed function, for the run's record
         self._is_settled = self._is_stale = False
-        self._process = StudentProcess(parent)
+        self._parent, self._process = parent, StudentProcess(parent)
         with suppress(StudentError):  # told when it is asked
             self._send_cells()
             if waits:
@@ -160,13 +160,12 @@ class RemoteSubject:
         for rank, one in enumerate(members):
             try:
                 one._require_process()
-                one._settle()
             except StudentError as error:
                 self._lose(error.kind, f"rank {rank}: {error.message}" if rank else error.message)
         return members
 
     def _send_cells(self) -> None:
-        with self._losing(self._limits.exercise_s) as limit_s:
+        with self._starting() as limit_s:
             try:
                 if self._is_alone:
                     self._process.channel.send(("alone",), limit_s)
@@ -175,24 +174,23 @@ class RemoteSubject:
                 self._lose("crashed", "the cells of your notebook are too large to be run.")
 
     def _settle(self) -> None:
-        """Waits until the cells have run."""
+        """Waits until the process is there and the cells have run."""
         if self._is_settled:
             return
+        with self._starting() as limit_s:
+            self._process.meet(limit_s)
         with self._losing(self._limits.exercise_s) as limit_s:
-            reply = self._process.channel.receive(limit_s)
-        _, errors, stopped = reply if type(reply) is tuple and len(reply) == 3 else (0, 0, 0)
-        if type(errors) is not list or any(type(text) is not str for text in errors):
-            self._lose("crashed", f"{_BROKEN}.")
-        if type(stopped) is not list or any(type(number) is not int for number in stopped):
-            self._lose("crashed", f"{_BROKEN}.")
-        self.cell_errors = [shown(text) for text in errors[:_MOST_CELL_ERRORS]]
-        pairs = zip(stopped[::2], stopped[1::2], strict=False)
-        self.stopped = [(index, line) for index, line in pairs if index >= 0]
+            told = told_of_cells(self._process.channel.receive(limit_s))
+        self.cell_errors, self.stopped = told
         self._is_settled = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._n_calls += 1
-        reply = self._exchange(("call", self._n_calls, name, args, kwargs), self._limits.call_s)
+        self._require_process()
+        with self._losing(self._limits.call_s) as limit_s:
+            self._process.channel.send(("call", self._n_calls, name, args, kwargs), limit_s)
+            reply = self._process.channel.receive(limit_s)
+        reply = reply if type(reply) is tuple else ()
         # types first: what was sent may be an array, and compare as one
         if [type(part) for part in reply[:2]] != [str, int] or reply[1] != self._n_calls:
             self._lose("crashed", f"{_BROKEN}.")
@@ -203,31 +201,21 @@ class RemoteSubject:
             raise StudentError(kind, shown(message), shown(type_name), line)
         self._lose("crashed", f"{_BROKEN}.")
 
-    def _exchange(self, message: tuple[Any, ...], limit_s: float) -> tuple[Any, ...]:
-        """The reply to a message; without one StudentError, and the end of the process."""
-        self._require_process()
-        self._settle()
-        with self._losing(limit_s) as limit_s:
-            self._process.channel.send(message, limit_s)
-            reply = self._process.channel.receive(limit_s)
-        if type(reply) is not tuple:
-            self._lose("crashed", f"{_BROKEN}.")
-        return reply
-
     def _require_process(self) -> None:
-        """Starts the process anew where a failed run has left it useless."""
+        """A process whose cells have run: a new one where a failed run left it useless."""
         if self._error:
             raise StudentError(self._error.kind, self._error.message)
         if self._is_stale:
             self._end_process()
             self._process = StudentProcess(self._parent)
-            self._is_stale = self._is_settled = False
+            self._is_stale = self._is_settled = self._is_first = False
             self._send_cells()
         if self._process.ended:
             raise ValueError("this process is closed; open another one")
         if self._process.is_stopped:  # since its last turn
             with self._losing(_LAST_WORDS_S):
                 self._process.go_on(_LAST_WORDS_S)
+        self._settle()
 
     def _limit(self, limit_s: float) -> tuple[float, str]:
         """What is left of a limit, and the sentence for when it is over."""
@@ -243,6 +231,18 @@ class RemoteSubject:
             yield
         finally:
             self._left_s = max(0.0, self._left_s - (time.monotonic() - start))
+
+    @contextmanager
+    def _starting(self) -> Iterator[float]:
+        """As of the process; but other processes of the exercise may have left it no memory."""
+        try:
+            with self._process.starting() as limit_s:
+                yield limit_s
+        except SandboxError:
+            if not self._is_first and self._process.lacked_memory():
+                self._lose(*too_much_together(self._limits))
+            self._end()
+            raise
 
     @contextmanager
     def _losing(self, limit_s: float) -> Iterator[float]:
@@ -286,6 +286,8 @@ class RemoteSubject:
         try:
             report = self._process.last_words(_LAST_WORDS_S)
         except SandboxError:
+            if self._process.lacked_memory():  # not everywhere can be said whom to kill first
+                return too_much_together(self._limits)
             lost = self._process.is_guarded or self._parent.ended(_LAST_WORDS_S)
             self._end()
             if lost:

@@ -10,10 +10,11 @@ from typing import Literal, NamedTuple
 
 from autograder.sandbox.view import PYTHON_INSIDE, RUNTIME_INSIDE, steps
 
-WALLED = "bubblewrap+namespaces"
-PER_EXERCISE = "bubblewrap per exercise"
+# Their names, as --walls takes them and every report shows them.
+WALLED = "bubblewrap"
+PER_EXERCISE = "bubblewrap-per-exercise"
 NAMESPACES = "namespaces"
-NOT_WALLED = "not walled"
+NOT_WALLED = "none"
 RUNGS = (WALLED, PER_EXERCISE, NAMESPACES, NOT_WALLED)
 # What is exported with a grade whose code had no walls.
 UNSAFE = "unsafe: the code ran without walls, with all rights of whoever graded"
@@ -50,6 +51,11 @@ class Walls(NamedTuple):
 
     rung: str
     note: str
+
+
+def is_bare(said: str) -> bool:
+    """Whether walls, said as a result records them ("name: note"), are none at all."""
+    return said.partition(":")[0] == NOT_WALLED
 
 
 class Place(NamedTuple):

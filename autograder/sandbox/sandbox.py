@@ -100,7 +100,7 @@ class Sandbox:
         if self._parent is None:
             self._parent = self._new_parent(rung)
         self._n_opened += 1
-        return RemoteSubject(self._parent, cells, names, self.limits, alone=alone)
+        return RemoteSubject(self._parent, cells, names, self.limits, alone=alone, first=True)
 
     def _new_parent(self, rung: str) -> Parent:
         self._n_opened = 0

@@ -135,7 +135,6 @@ class Lane:
     def _share(self, descriptor: int, what: tuple[Any, ...]) -> None:
         one = self._subject
         one._require_process()
-        one._settle()
         with one._losing(self._limits.call_s) as limit_s:
             channel = one._process.channel
             channel.send(("timed", *what), limit_s)

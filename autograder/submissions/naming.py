@@ -1,5 +1,6 @@
 """Files as students name them, and what of it tells the student and the assignment."""
 
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -156,5 +157,25 @@ def clean(name: str) -> str:
     or leads out of a folder, "?" is left.
     """
     printable = "".join(c if c.isprintable() and c not in '/\\<>&";' else "?" for c in name)
-    cut = printable.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
-    return cut if cut.strip(". ") else "?"
+    return _cut(printable) if printable.strip(". ") else "?"
+
+
+def _cut(name: str) -> str:
+    """The name, or of one that is too long the beginning with a hash: no two become the same."""
+    data = name.encode()
+    if len(data) <= _MAX_NAME_BYTES:
+        return name
+    mark = f"~{hashlib.sha256(data).hexdigest()[:12]}"
+    return data[: _MAX_NAME_BYTES - len(mark)].decode(errors="ignore") + mark
+
+
+def name_note(file: File, assignment: str, student: str) -> str:
+    """A sentence on a file with another name than it should have, as typed; "" where it is fine."""
+    ending = archive_suffix(file.name) or PurePosixPath(file.name).suffix
+    whole = file.name.removesuffix(ending)
+    if whole == file.stem:
+        told = file.student_of(assignment) is not None or lms_student(whole)
+        if told or alike(whole) in (alike(assignment), alike(student)):
+            return ""
+    shown = "".join(c if c.isprintable() else "?" for c in file.name)
+    return f"The file is called `{shown}`; it was taken for `{assignment}.ipynb`."

@@ -191,12 +191,12 @@ def _become_student(job: Job, settings: Settings, folder: str, trial: bool) -> N
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for descriptor, target in ((job.output, 1), (job.output, 2), (job.link, 3)):
             os.dup2(descriptor, target)
+        from autograder.worker.student import run_student  # loaded by the warm parent
+
         os.closerange(4, 2**16)
     except BaseException as error:
         _report(job.life, failed=f"{type(error).__name__}: {error}")
         os._exit(1)
-    from autograder.worker.student import run_student  # loaded by the warm parent
-
     run_student(socket.socket(fileno=3), settings.limits)
 
 

@@ -15,6 +15,7 @@ import msgpack  # type: ignore[import-untyped]
 from autograder.worker.plain import MAX_SIZE, NotPlain, from_plain, to_plain
 
 MAX_FRAME_BYTES = 8 * 2**20
+HERE = ("here",)  # what a student's process says first, before any code of the student's runs
 _HEADER = struct.Struct(">I")
 _PART_BYTES = 2**16  # read at once; a larger buffer would be mapped anew for every part
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from autograder.worker.cells import Cells
-from autograder.worker.protocol import Channel, decode, encode
+from autograder.worker.protocol import HERE, Channel, decode, encode
 from autograder.worker.ranks import ENDED, TROUBLE, Line, Over, WireComm, given, own_copy
 from autograder.worker.timed import Timed, start_nothing_more
 from autograder.worker.trouble import Trouble, Troubles
@@ -30,6 +30,11 @@ def run_student(link: socket.socket, limits: Limits) -> NoReturn:
         sys.stdout = sys.stderr = _Output(limits.output_bytes)
         notebook = _Notebook(limits)
         channel = Channel(link)
+        channel.send(HERE)  # whatever goes wrong before this is not the student's doing
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
+        os._exit(1)
+    try:
         while True:
             notebook.serve(channel, channel.receive())
     finally:

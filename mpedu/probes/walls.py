@@ -29,14 +29,14 @@ def walls(ask: Ask) -> Finding:
     if answer.status != 0:
         return _without_bubblewrap(ask, f"bubblewrap cannot start: {answer.last_line()}")
     if which("unshare") is None or ask([program, *_OUTER, *_INNER]).status == 0:
-        return Finding("ok", _ABOUT, f"bubblewrap+namespaces ({program}); {_ONLY}")
-    found = "bubblewrap per exercise, which is slow: what it starts may make no namespaces"
+        return Finding("ok", _ABOUT, f"bubblewrap ({program}); {_ONLY}")
+    found = "bubblewrap-per-exercise, which is slow: what it starts may make no namespaces"
     return Finding("note", _ABOUT, found, f"{_ONLY}; {_why_not()}")
 
 
 def _without_bubblewrap(ask: Ask, why: str) -> Finding:
     reached = which("unshare") is not None and ask(_INNER).status == 0
-    found = f"{'namespaces' if reached else 'not walled'} ({why})"
+    found = f"{'namespaces' if reached else 'none'} ({why})"
     return Finding("note", _ABOUT, found, f"{_ONLY}. {way_to_walls()}")
 
 

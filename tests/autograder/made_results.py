@@ -11,7 +11,7 @@ RUN: dict[str, Any] = {
     "jobs": 2,
     "secret": "0123456789abcdef",
     "round": 0,
-    "walls": "bubblewrap+namespaces",
+    "walls": "bubblewrap",
     "versions": {"python": "3.11"},
     "n_judged": 1,
     "exercises": {"gpipe": {"key": "fedcba9876543210", "wall_s": 0.2, "cpu_s": 0.1}},

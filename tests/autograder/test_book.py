@@ -63,8 +63,12 @@ def test_what_is_no_database_is_refused_with_what_is_one(url: str) -> None:
 def test_a_file_that_is_no_gradebook_is_told_and_left_alone(home: Home) -> None:
     home.folder.mkdir(parents=True)
     home.file.write_text("these are my notes " * 100)
-    with pytest.raises(BookError, match="file is not a database"):
+    way = r"damaged or no database at all \(file is not a database\), .*; move it away \(mv "
+    with pytest.raises(BookError, match=way) as raised:
         home.fill(scored())
+    assert f"The gradebook {home.file} cannot be used" in str(raised.value)
+    with pytest.raises(BookError, match=way):
+        manual_grades(Book(home.url))
     assert home.file.read_text().startswith("these are my notes")
 
 
@@ -85,3 +89,21 @@ Book({home.url!r}).write(work)
     assert home.ask(lambda g: [s.id for s in g.students]) == ["ann"]
     home.fill(scored())
     assert home.rows() == before
+
+
+def test_a_copy_holds_all_and_one_that_fails_leaves_the_one_before(home: Home) -> None:
+    home.fill(scored())
+    copy = home.out / "copy.db"
+    Book(home.url).copy(copy)
+    assert manual_grades(Book(f"sqlite:///{copy}")) == manual_grades(Book(home.url))
+    before = copy.read_bytes()
+    home.file.write_text("these are my notes " * 100)
+    with pytest.raises(BookError, match=r"copy of the gradebook cannot be written to .*copy\.db"):
+        Book(home.url).copy(copy)
+    assert copy.read_bytes() == before
+    assert sorted(path.name for path in home.out.iterdir()) == ["copy.db", "nbgrader"]
+
+
+def test_of_a_gradebook_in_memory_there_is_no_copy(home: Home) -> None:
+    Book("sqlite://").copy(home.out / "copy.db")
+    assert not home.out.exists()

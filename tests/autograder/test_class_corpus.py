@@ -25,7 +25,6 @@ from autograder.sandbox import NAMESPACES, NOT_WALLED, WALLED, build_runtime, wa
 from autograder.submissions.finding import find_submissions
 
 SECRET = bytes(range(32))
-WORDS = {WALLED: "bubblewrap", NAMESPACES: "namespaces", NOT_WALLED: "none"}
 BY_NAME = {submission.name: submission for submission in SUBMISSIONS}
 # What the grader makes beside what its name says.
 OURS = {"nbgrader", "autograded", "held", "journal"}
@@ -68,7 +67,7 @@ def graded(rung: str, submissions: list[Submission], out: Path) -> Class:
 
 def grade(place: Path, rung: str) -> None:
     """As on the command line, with all that is written for students and whoever grades by hand."""
-    words = [f"--walls={WORDS[rung]}", "--jobs=2", *["--trust"] * (rung == NOT_WALLED)]
+    words = [f"--walls={rung}", "--jobs=2", *["--trust"] * (rung == NOT_WALLED)]
     assert main(["grade", str(place / "submitted"), f"--out={place}", *words]) == 0
 
 
@@ -119,13 +118,13 @@ def made(rung: str, runtime: Path) -> Class:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(CANARY_VARIABLE, CANARY)
             # In one place for all rungs: some students name it, and their bytes must not differ.
-            place, kept = runtime.parent / "graded", runtime.parent / WORDS[rung]
+            place, kept = runtime.parent / "graded", runtime.parent / rung
             MADE[rung] = graded(rung, list(SUBMISSIONS), place)._replace(out=kept)
             place.rename(kept)
     return MADE[rung]
 
 
-@pytest.fixture(params=[WALLED, NAMESPACES], ids=WORDS.get)
+@pytest.fixture(params=[WALLED, NAMESPACES])
 def corpus(request: pytest.FixtureRequest, runtime: Path) -> Class:
     return made(request.param, runtime)
 

@@ -19,12 +19,12 @@ from autograder.records import publish
 from autograder.records.fingerprint import Sources
 from autograder.records.publish import Change, RecordError, held_path
 from autograder.records.results import Result, read_result, result_path
-from autograder.sandbox import Walls
+from autograder.sandbox import NOT_WALLED, Walls
 from autograder.seeds import class_secret
 from autograder.submissions.finding import Entry
 
 A = "03-gpipe"
-BARE = Walls("not walled", "bwrap was not found")
+BARE = Walls(NOT_WALLED, "bwrap was not found")
 Run = Callable[..., list[str]]
 
 
@@ -256,6 +256,25 @@ def test_a_changed_score_is_told_before_it_is_published(
     graded_now(of, secret=b"t" * 32, confirm=confirm)
     assert seen == [f"s0, {A}: 1 -> 3 (another secret; gpipe 1 -> 3)"]
     assert recorded(tmp_path, "s0").score == 3
+
+
+def test_a_page_tells_escaped_under_which_name_the_file_came(
+    tmp_path: Path, graded_now: Run
+) -> None:
+    path = tmp_path / "class" / "amy" / A / f"{A} (1).ipynb"
+    other = path.with_name("<b>work<b>.ipynb")
+    path.parent.mkdir(parents=True)
+    for file in (path, other):
+        file.write_text("{}")
+    graded_now([Entry("amy", A, path), Entry("bob", A, other), *entries(tmp_path / "class", 1)])
+    pages = [
+        (tmp_path / "out" / "feedback" / student / f"{A}.html").read_text()
+        for student in ("amy", "bob", "s0")
+    ]
+    assert f"The file is called <code>{A} (1).ipynb</code>; it was taken for" in pages[0]
+    assert "<code>&lt;b&gt;work&lt;b&gt;.ipynb</code>" in pages[1]
+    assert "<b>work" not in pages[1]
+    assert "The file is called" not in pages[2]
 
 
 def test_a_lower_score_is_held_back_and_not_made_again(

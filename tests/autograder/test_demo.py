@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import made_results as made
 import psutil
 import pytest
 import toy_notebook as toy
+from rich.console import Console
 
 from autograder.demo import (
     Expected,
@@ -152,6 +154,19 @@ EXPECTED = Expected("student-01", "right", "", False, "graded", {"gpipe": 3}, "i
 )
 def test_every_difference_is_named(result: made.Result, found: list[str]) -> None:
     assert differences(EXPECTED, result) == found
+
+
+@pytest.mark.parametrize("width", [160, 80, 60])
+def test_no_heading_of_the_table_breaks_in_a_narrow_terminal(width: int) -> None:
+    other = EXPECTED._replace(student="student-02", status="unreadable", points={}, what="damaged")
+    results = [made.result(exercises=[]), made.refused("student-02", "no notebook " * 9)]
+    table = demo_table([EXPECTED, other], results)
+    out = Console(width=width, file=io.StringIO(), color_system=None)
+    out.print(table)
+    assert isinstance(out.file, io.StringIO)
+    above = out.file.getvalue().partition("\u2500")[0]  # the line below the headings
+    assert above.split() == ["student", "expected", "got", "same", "about"]
+    assert len(above.split("\n")) == 3  # an empty one, the headings, what is before the line
 
 
 def test_the_table_says_no_where_a_verdict_differs() -> None:

@@ -159,10 +159,10 @@ def test_grade_lists_what_is_unreadable_and_ends_well(
 def test_students_code_without_walls_is_said_aloud(
     unread: Path, tmp_path: Path, said: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = made.result(run=made.RUN | {"walls": "not walled: bwrap was not found"})
+    bare = made.result(run=made.RUN | {"walls": "none: bwrap was not found"})
     monkeypatch.setattr(classroom, "grade_class", lambda *_: [made.result(), bare])
     _, out, _ = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
-    assert "ran with all your rights (not walled: bwrap was not found);" in out
+    assert "ran with all your rights (walls: none: bwrap was not found);" in out
 
 
 def test_grade_ends_with_1_where_something_could_not_be_graded(
@@ -197,7 +197,8 @@ def test_lower_scores_are_held_back_unless_accepted(
     got, out, _ = said.by("grade", unread, *where, *options)
     assert got == status
     assert "  student-01, 03-gpipe: 3 -> 1 (graded again)" in out
-    assert ("run the same command with --accept-lower" in out) == (status == 1)
+    command = f"./course grade {unread} --assignment 03 --out {tmp_path / 'out'} --accept-lower"
+    assert (f"to publish these, run: {command}\n" in out) == (status == 1)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +224,27 @@ def test_what_ends_a_run_is_told_in_one_sentence(
     monkeypatch.setattr(classroom, "grade_class", grade_class)
     ended, _, error = said.by("grade", unread, "--assignment", "03", "--out", tmp_path / "out")
     assert (ended, error) == (status, f"course grade: {sentence}\n")
+
+
+@pytest.mark.parametrize("name", ["lab", "release", "grade", "feedback", "demo", "tidy"])
+def test_an_interrupt_while_modules_are_imported_is_told_in_one_line(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "psutil.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n")
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "autograder", name],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as ended:
+        try:
+            assert ended.stdout is not None and ended.stdout.readline() == "\n"
+            ended.send_signal(signal.SIGINT)
+            said = ended.communicate(timeout=30)[1]
+        finally:
+            ended.kill()
+    assert (ended.returncode, said) == (130, f"course {name}: stopped.\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

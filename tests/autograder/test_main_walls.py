@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from autograder.__main__ import main
-from autograder.arguments import WALLS
+from autograder.__main__ import main, parser
 from autograder.demo import build_class
-from autograder.grader import unit_of_assignment
+from autograder.grader import ROOT, unit_of_assignment
 from autograder.sandbox import NAMESPACES, NOT_WALLED, RUNGS, Sandbox, SandboxError, parent, rungs
 from autograder.sandbox.runtime import build_runtime
 
@@ -61,8 +60,12 @@ def results(folder: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_every_rung_can_be_asked_for() -> None:
-    assert len(WALLS) == len(RUNGS)
+def test_walls_are_asked_for_by_the_names_that_reports_show() -> None:
+    found = [parser().parse_args(["grade", "class", "--walls", rung]).walls for rung in RUNGS]
+    assert found == list(RUNGS) == ["bubblewrap", "bubblewrap-per-exercise", "namespaces", "none"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("| walls | where |")[2].partition("\n\n")[0]
+    assert [row.split("|")[1].strip(" `") for row in table.splitlines()[2:]] == list(RUNGS)
 
 
 def test_without_walls_nothing_runs_and_the_way_out_is_told(
@@ -106,7 +109,7 @@ def test_walls_that_are_asked_for_are_had_or_refused(
 ) -> None:
     status, _, error = grade("--walls", "bubblewrap", "--trust")
     assert status == 2
-    assert "the walls asked for cannot be had here (no bubblewrap+namespaces: this mach" in error
+    assert "the walls asked for cannot be had here (no bubblewrap: this mach" in error
 
 
 def test_the_rung_that_is_asked_for_is_recorded(
@@ -127,6 +130,6 @@ def test_our_own_notebooks_are_released_and_graded_without_walls(
     tmp_path: Path, bare: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["release", "03", "--out", str(tmp_path)]) == 0
-    assert f"({NOT_WALLED}: " in capsys.readouterr().out
+    assert f"(walls: {NOT_WALLED}: " in capsys.readouterr().out
     assert main(["demo", "--out", str(tmp_path / "demo"), "--jobs", "1"]) == 0
     assert "Warning: students' code is about to run with all your rights" in capsys.readouterr().out

@@ -166,7 +166,7 @@ def runtime(tmp_path_factory):
 @pytest.fixture(scope="module")
 def walled(runtime):
     with Sandbox(runtime) as made:
-        if made.rung == "not walled":
+        if made.rung == NOT_WALLED:
             pytest.skip(f"no walls on this machine: {made.walls.note}")
         yield made
 

@@ -7,6 +7,9 @@ from typing import Any
 import made_results as made
 import pytest
 import toy_notebook as toy
+from nbgrader.apps.api import NbGraderAPI  # type: ignore[import-untyped]
+from nbgrader.auth import Authenticator  # type: ignore[import-untyped]
+from nbgrader.coursedir import CourseDirectory  # type: ignore[import-untyped]
 
 from autograder import release as module
 from autograder.exercise import Unit
@@ -160,6 +163,20 @@ def test_the_settings_name_what_lies_around_them_and_find_alembic(
     assert settings.CourseDirectory.release_directory == str(odd / "release")
     assert gradebook_url(settings) == f"sqlite:///{odd / 'nbgrader' / 'gradebook.db'}"
     assert shutil.which("alembic")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_formgrader_has_no_missing_exchange_to_warn_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    write_whole(tmp_path / "nbgrader_config.py", nbgrader_config())
+    settings = read_settings(tmp_path)
+    if not kept:  # the warning is there without the folder
+        (tmp_path / "exchange").rmdir()
+    coursedir = CourseDirectory(config=settings)
+    found = NbGraderAPI(coursedir, Authenticator(config=settings), config=settings)
+    assert (found.exchange_root, found.exchange_missing) == (f"{tmp_path}/exchange", not kept)
 
 
 def test_settings_of_ones_own_count_over_those_of_a_release(

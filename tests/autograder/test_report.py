@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 from typing import Any
 
 import made_results as made
@@ -6,7 +7,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from autograder.gradebook.marks import Mark, Marks
+from autograder.changed import changed_penalties, damaged, held_back, held_table
+from autograder.gradebook.marks import AllMarks, Mark, Marks
 from autograder.grader import load_unit
 from autograder.records.publish import Change
 from autograder.report import (
@@ -15,9 +17,9 @@ from autograder.report import (
     console,
     earlier,
     grades_table,
-    held_back,
     look_again,
     outcome,
+    print_class,
     summary,
     warning,
 )
@@ -79,6 +81,10 @@ def test_the_summary_counts_and_lists_what_was_not_graded() -> None:
     ]
 
 
+def test_the_summary_of_nobody_is_a_sentence_all_the_same() -> None:
+    assert summary([], n_new=0) == "graded 0; 0 new, 0 unchanged."
+
+
 def test_the_summary_says_why_points_were_lost() -> None:
     late = made.verdict("timeout", "m", 0)
     late = late._replace(groups=[late.groups[0]._replace(diagnosis="timeout")])
@@ -116,10 +122,10 @@ def test_no_walls_are_warned_of_with_the_command_that_installs_them(
     monkeypatch.setattr("mpedu.probes.walls.which", lambda name: name == "apt-get")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("platform.system", lambda: "Linux")
-    said = warning(Walls("not walled", "no bwrap"))
-    assert said.startswith("Warning: students' code is about to run with all your rights (not wal")
+    said = warning(Walls("none", "no bwrap"))
+    assert said.startswith("Warning: students' code is about to run with all your rights (walls: ")
     assert said.endswith("For walls: sudo apt-get install -y bubblewrap")
-    assert warning(Walls("bubblewrap+namespaces", "")) == ""
+    assert warning(Walls("bubblewrap", "")) == ""
 
 
 @pytest.mark.parametrize(("terminal", "shown"), [(True, "1/2"), (False, "1/2 student-01: 3 of 3")])
@@ -183,10 +189,73 @@ def test_nobody_is_asked_about_higher_scores_or_what_could_not_be_graded(
 
 
 def test_what_is_held_back_is_told_with_the_way_to_publish_it() -> None:
-    assert held_back([]) == ""
-    assert held_back([lower(student="amy")]) == (
-        "Lower scores are held back, the published ones stay (amy); to publish them, run the same"
-        " command with --accept-lower."
+    assert held_back([], "x") == ""
+    assert held_back([lower(student="amy")], "./course grade in --accept-lower") == (
+        "Lower scores are held back (1), the published ones stay; to publish these, run:"
+        " ./course grade in --accept-lower"
     )
     lost = Change(made.result(), made.result(score=None, status="infrastructure", reason="lost"))
-    assert held_back([lost]).splitlines()[1] == "  student-01: lost"
+    assert held_back([lost], "x").splitlines() == [
+        "Could not be graded now, the published scores stay:",
+        "  student-01: lost",
+    ]
+
+
+def test_what_is_held_back_is_a_table_of_old_and_new_points() -> None:
+    worse = [made.verdict("failed", "m", 1), made.verdict()._replace(exercise="cause")]
+    one = Change(made.result(exercises=[*worse[1:], made.verdict()]), made.result(exercises=worse))
+    none = Change(made.result(), made.refused("[b]amy"))
+    lost = Change(made.result(), made.result(score=None, status="infrastructure"))
+    lines = printed(held_table([one._replace(after=one.after._replace(score=1)), none, lost]))
+    assert lines[0] == "student exercise old new"
+    assert lines[2:] == ["student-01 gpipe 3 1", "[b]amy all of it 3 unreadable"]
+
+
+def test_a_long_table_of_what_is_held_back_is_cut_and_says_how_much() -> None:
+    held = [Change(made.result(), made.refused(f"s{i:02d}")) for i in range(25)]
+    lines = printed(held_table(held))
+    assert lines[2].startswith("s00 ")
+    assert lines[-2:] == ["s19 all of it 3 unreadable", "and 5 more rows, of 5 students"]
+
+
+def test_the_class_is_printed_with_the_table_and_the_command_to_publish_it() -> None:
+    out = io.StringIO()
+    watch = Watcher(Console(file=out, width=120))
+    watch.command = "./course grade in --accept-lower"
+    print_class(watch.out, [made.result()], watch)
+    assert "held back" not in out.getvalue()
+    watch.held = [Change(made.result(), made.refused("amy"))]
+    print_class(watch.out, [made.result()], watch)
+    said = out.getvalue()
+    assert "run: ./course grade in --accept-lower\n" in said
+    assert "amy" in said[said.index("held back") :]
+
+
+def test_late_penalties_that_changed_are_printed_and_no_others() -> None:
+    def marks(**late: float) -> AllMarks:
+        return {("03-gpipe", name): Marks(late_penalty=points) for name, points in late.items()}
+
+    before = marks(amy=0.0, bob=2.5, cid=1.0)
+    assert changed_penalties(before, marks(amy=2.0, bob=0.0, cid=1.0, new=4.0)).splitlines() == [
+        "Changed late penalties:",
+        "  amy, 03-gpipe: 0 -> 2 points",
+        "  bob, 03-gpipe: 2.5 -> 0 points",
+    ]
+    assert changed_penalties(before, before) == ""
+    many = {f"s{i:02d}": 1.0 for i in range(25)}
+    said = changed_penalties(marks(**many), marks(**dict.fromkeys(many, 2.0)))
+    assert said.splitlines()[-2:] == ["  s19, 03-gpipe: 1 -> 2 points", "  and 5 more"]
+
+
+def test_a_damaged_result_is_named_with_the_way_out() -> None:
+    assert damaged([]) == ""
+    said = damaged([Path("build/results/03-gpipe/bob.json")])
+    assert "damaged: bob, 03-gpipe (build/results/03-gpipe/bob.json); delete it and grade" in said
+
+
+def test_pages_are_counted_like_gradings() -> None:
+    out = io.StringIO()
+    say = Console(file=out, width=80)
+    with Watcher(say, doing="pages", say=lambda one: one.assignment) as watch:
+        watch(made.result(), 2)
+    assert out.getvalue() == "1/2 student-01: 03-gpipe\n"

@@ -10,8 +10,8 @@ import pytest
 
 from autograder.judge import GroupVerdict, Verdict
 from autograder.records.results import (
-    ResultError,
     all_results,
+    damaged_results,
     ensure_writable,
     loads,
     lost_points,
@@ -112,11 +112,11 @@ def test_a_partly_right_exercise_says_why_and_a_right_one_nothing() -> None:
 
 
 def test_grades_say_unsafe_of_what_ran_without_walls(tmp_path: Path) -> None:
-    bare = made.result(student="bob", run=made.RUN | {"walls": "not walled: bwrap was not found"})
+    bare = made.result(student="bob", run=made.RUN | {"walls": "none: bwrap was not found"})
     record(tmp_path, made.result(student="amy"), bare)
     with write_grades(tmp_path).open(newline="") as file:
         walls = [row["walls"] for row in csv.DictReader(file)]
-    assert walls == ["bubblewrap+namespaces", UNSAFE]
+    assert walls == ["bubblewrap", UNSAFE]
     assert UNSAFE.startswith("unsafe")
 
 
@@ -151,11 +151,21 @@ def test_no_name_becomes_a_formula_in_a_spreadsheet(tmp_path: Path, name: str) -
     assert row["reason"] == f"'{name}!"
 
 
-def test_a_foreign_file_among_the_results_is_named_not_passed_over(tmp_path: Path) -> None:
-    record(tmp_path, made.result())
-    write_whole(result_path(tmp_path, "03-gpipe", "other"), "{}")
-    with pytest.raises(ResultError, match=r"other\.json is not a result"):
-        list(all_results(tmp_path))
+def test_a_damaged_result_stops_no_other_and_its_student_is_listed_as_not_graded(
+    tmp_path: Path,
+) -> None:
+    record(tmp_path, made.result(), made.result(student="zoe"))
+    path = result_path(tmp_path, "03-gpipe", "other")
+    write_whole(path, '{"score": 3')
+    assert [result.student for result in all_results(tmp_path)] == ["student-01", "zoe"]
+    assert damaged_results(tmp_path) == [path]
+    with write_grades(tmp_path).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["student_id"] for row in rows] == ["other", "student-01", "zoe"]
+    assert (rows[0]["score"], rows[0]["total"], rows[0]["status"]) == ("", "", "infrastructure")
+    assert rows[0]["reason"] == "Not graded: the file of the result is damaged (other.json)."
+    assert rows[1]["total"] == "3"
+    assert path.read_text() == '{"score": 3'
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from autograder.submissions.cells import parse_notebook
 from autograder.submissions.finding import Entry, find_submissions
 from autograder.submissions.ingest import read_entry, work
 from autograder.submissions.matching import given_out
-from autograder.submissions.naming import some_of
+from autograder.submissions.naming import File, clean, name_note, some_of
 
 
 def test_nbgraders_layout_gives_one_entry_per_student(tmp_path: Path) -> None:
@@ -242,7 +243,33 @@ def test_a_folder_that_is_a_link_is_listed_and_not_followed(tmp_path: Path, link
 def test_names_can_be_printed_and_written(tmp_path: Path) -> None:
     put(tmp_path / ("a\x1b[2Jb\n" + "\u00e9" * 110 + ".ipynb"))
     (entry,) = find_submissions(tmp_path, [A]).entries
-    assert entry.student == "a?[2Jb?" + "\u00e9" * 96
+    assert re.fullmatch(r"a\?\[2Jb\?\u00e9{90}~[0-9a-f]{12}", entry.student)
+
+
+def test_long_names_that_begin_alike_are_two_students_and_short_ones_are_as_they_are() -> None:
+    long = [clean("x" * 230 + end) for end in ("a", "b")]
+    assert long[0] != long[1]
+    assert {len(name.encode()) for name in long} == {200}
+    assert clean("x" * 230 + "a") == long[0]
+    assert clean("x" * 200) == "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (f"{A} (1).ipynb", True),
+        (f"Copy of {A}.ipynb", True),
+        ("homework.ipynb", True),
+        (f"{A}.ipynb", False),
+        (f"{A.upper()}.IPYNB", False),
+        (f"amy-{A}.ipynb", False),
+        ("amy.ipynb", False),
+        (f"leeamy_123_456789_{A}-1.ipynb", False),
+    ],
+)
+def test_a_file_with_another_name_than_the_one_given_out_is_told(name: str, told: bool) -> None:
+    note = name_note(File(Path("amy") / A / name), A, "amy")
+    assert note == (f"The file is called `{name}`; it was taken for `{A}.ipynb`." if told else "")
 
 
 @pytest.mark.parametrize("folder", ["absent", "empty"])

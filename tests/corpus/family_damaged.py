@@ -54,7 +54,7 @@ from making import (
 
 from autograder.bank.unit_03 import RIGHT as RIGHT_03
 from autograder.records.results import UNREADABLE
-from autograder.submissions.cells import Node
+from autograder.submissions.cells import MAX_NOTEBOOK_BYTES, Node
 
 damaged = partial(made, "damaged")
 _TOLD = Due(notes=True)
@@ -83,12 +83,10 @@ def huge_cell() -> bytes:
     return json.dumps(whole).encode()
 
 
-def deep() -> str:
-    """Lists 100,000 deep in the metadata."""
-    whole = text_of(right("03"))
-    return whole.replace(
-        '"metadata": {', '"metadata": {"x": ' + "[" * 100_000 + "]" * 100_000 + ", ", 1
-    )
+def deep(place: str, n_levels: int) -> Callable[[], str | bytes]:
+    """The right notebook with lists so deep in each other where `place` first stands in it."""
+    lists = "[" * n_levels + "]" * n_levels
+    return text(lambda whole: whole.replace(place, f"{place}{lists}, ", 1))
 
 
 def other_notebook() -> str:
@@ -166,6 +164,10 @@ def _fill_zip(zipped: zipfile.ZipFile, kind: str) -> None:
         with zipped.open("03-gpipe.ipynb", "w", force_zip64=True) as file:
             for _ in range(300):
                 file.write(b"\0" * 2**20)
+    elif kind == "zip of 40":
+        padded = notebook.ljust(MAX_NOTEBOOK_BYTES - 1)
+        for number in range(40):
+            zipped.writestr(f"03-gpipe ({number}).ipynb", padded, compresslevel=1)
     else:
         zipped.writestr("03-gpipe.ipynb", notebook)
 
@@ -238,7 +240,8 @@ SUBMISSIONS = [
     refused("pdf", "a PDF", lambda: b"%PDF-1.7\n1 0 obj\n", "PDF"),
     refused("html", "a web page", lambda: "<!doctype html><title>GPipe</title>", "HTML"),
     refused("huge-cell", "a text of 60 MB", huge_cell, "20 MB"),
-    refused("deep", "lists 100,000 deep", deep, ""),
+    refused("deep", "lists 100,000 deep", deep('"cells": [', 100_000), "nests deeper"),
+    refused("deep-cell", "a text of lists 5,000 deep", deep('"source": [', 5_000), "nests deeper"),
     refused("many-cells", "20,000 cells", tree(many_cells), "cells"),
     refused("other-notebook", "a notebook of something else", other_notebook, "recognised"),
     place("link", "a link to a file of the system", link, Due(UNREADABLE, reason="link")),
@@ -260,6 +263,12 @@ SUBMISSIONS = [
     place("zip", "the notebook in an archive", archive("zip"), Due()),
     place("tar", "the notebook in another archive", archive("tar"), Due()),
     place("zip-bomb", "an archive of 300 MB in 300 kB", archive("zip bomb"), _REFUSED),
+    place(
+        "zip-of-40",
+        "an archive of 40 notebooks, each just under the limit",
+        archive("zip of 40"),
+        Due(UNREADABLE, reason="100 MB"),
+    ),
     place("zip-escape", "an archive with ways out of its folder", archive("zip escape"), _REFUSED),
     place("tar-link", "an archive with a link", archive("tar link"), _REFUSED),
     place("tar-device", "an archive with a device", archive("tar device"), _REFUSED),

@@ -83,6 +83,7 @@ SUBMISSIONS = [
         lambda: with_raw("%time x\n" * 19 + "1 1\n" * 20_000),
     ),
     beside("cell-loops", "an endless loop in a cell of its own", "while True: pass"),
+    beside("cell-nested", "a sum nested 5,000 deep in a cell of its own", f"x = {'1 + ' * 5000}1"),
     beside("cell-too-large", "a cell that asks for 100 GB", "x = [0] * 12_500_000_000"),
     beside("cell-raises-exit", "a cell that ends with sys.exit", "import sys; sys.exit(3)"),
     beside(

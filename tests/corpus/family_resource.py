@@ -210,6 +210,7 @@ SUBMISSIONS = [
         "fork-bomb", "forks for ever", "import os\nwhile True: os.fork()", "failed", unwalled=None
     ),
     whole("answer-exits", "os._exit in an answer's cell", "import os; os._exit(0)", "crashed"),
+    whole("answer-nested", "5,000 signs before a number", f"x = {'-' * 5000}1", "failed"),
     whole(
         "answer-resists",
         "an answer's cell without end that catches whatever stops it",

@@ -16,8 +16,10 @@ CANARY_VARIABLE, CANARY = "CORPUS_CANARY", "canary-of-the-grader"
 ESCAPED = "escaped"
 
 _START = """
-import ctypes, fcntl, glob, os, resource, signal, socket, struct, subprocess, sys, time
+import ctypes, errno, fcntl, glob, mmap, os, resource, signal, socket, struct, subprocess, sys, time
+import mpedu.families
 libc = ctypes.CDLL(None, use_errno=True)
+FILE = mpedu.families.__file__  # of the grader, and seen by every student
 """
 _END = """
 inner, broke = split_batch, None
@@ -200,6 +202,49 @@ SUBMISSIONS = [
         def breach():
             watch = libc.inotify_init()
             return watch >= 0 and libc.inotify_add_watch(watch, os.__file__.encode(), 0xFFF) >= 0
+        """,
+        True,
+    ),
+    breaks(
+        "asks-what-is-cached",
+        "reads a file of the grader only where it is cached (preadv2)",
+        """
+        def breach():
+            try: os.preadv(os.open(FILE, os.O_RDONLY), [bytearray(64)], 0, os.RWF_NOWAIT)
+            except OSError as error: return error.errno != errno.EPERM  # told, or cannot be told
+            return True
+        """,
+        True,
+    ),
+    breaks(
+        "asks-what-is-resident",
+        "asks which pages of a file of the grader are in memory (mincore)",
+        """
+        def breach():
+            view = mmap.mmap(os.open(FILE, os.O_RDONLY), 0, access=mmap.ACCESS_COPY)
+            start = ctypes.addressof(ctypes.c_char.from_buffer(view))
+            room = ctypes.create_string_buffer(len(view) // mmap.PAGESIZE + 1)
+            return libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(len(view)), room) == 0
+        """,
+        True,
+    ),
+    breaks(
+        "note-in-what-is-cached",
+        "drops a file of the grader from the cache (posix_fadvise)",
+        """
+        def breach():
+            os.posix_fadvise(os.open(FILE, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
+            return True
+        """,
+        True,
+    ),
+    breaks(
+        "note-in-flight",
+        "leaves a descriptor on its way over a socket (sendmsg)",
+        """
+        def breach():
+            near, far = socket.socketpair()
+            return socket.send_fds(near, [b"x"], [os.open(FILE, os.O_RDONLY)])
         """,
         True,
     ),

@@ -1,7 +1,9 @@
 """The command line of the package: which module a word chooses, and how a command ends."""
 
 import io
+import os
 import signal
+import subprocess
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -9,13 +11,15 @@ from types import ModuleType
 import pytest
 
 from mpedu.__main__ import COMMANDS, main
+from mpedu.arguments import end_at_interrupt
 from mpedu.faults import Failure
 
 
 @pytest.fixture(autouse=True)
 def handlers():
     """The signal handler that `main` sets, set back."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -108,6 +112,55 @@ def test_a_command_whose_terminal_takes_no_words_ends_with_its_status(command, m
     command(run)
     monkeypatch.setattr(sys, "stderr", Closed())
     assert main(["toy"]) == 130
+
+
+# A module whose import swallows every exception, and takes long.
+SLOW_IMPORT = """
+import time
+print("importing", flush=True)
+for _ in range(60):
+    try:
+        time.sleep(1)
+    except BaseException:
+        pass
+"""
+
+
+@pytest.mark.parametrize("name", ["train", "bench"])
+def test_an_interrupt_while_modules_are_imported_is_told_in_one_line(tmp_path, name):
+    (tmp_path / "torch.py").write_text(SLOW_IMPORT)
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "mpedu", name],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as ended:
+        try:
+            assert ended.stdout.readline() == "importing\n"
+            ended.send_signal(signal.SIGINT)
+            said = ended.communicate(timeout=30)[1]
+        finally:
+            ended.kill()
+    assert (ended.returncode, said) == (130, f"course {name}: stopped.\n")
+
+
+def test_an_interrupt_is_looked_after_again_once_a_command_runs(command):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    end_at_interrupt()
+    assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    found = []
+    command(lambda _args: found.append(signal.getsignal(signal.SIGINT)) or 0)
+    assert main(["toy"]) == 0
+    assert found == [signal.default_int_handler]
+
+
+def test_an_interrupt_that_is_to_be_ignored_stays_so(command):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell sets it in the background
+    end_at_interrupt()
+    command(lambda _args: 0)
+    assert main(["toy"]) == 0
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 @pytest.mark.parametrize(

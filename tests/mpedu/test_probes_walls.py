@@ -28,14 +28,14 @@ BOTH = ("bwrap", "unshare")
 @pytest.mark.parametrize(
     ("programs", "answers", "mark", "found"),
     [
-        (BOTH, [YES, YES], "ok", "bubblewrap+namespaces (/bin/bwrap); only instructors need it"),
-        (("bwrap",), [YES], "ok", "bubblewrap+namespaces (/bin/bwrap); only instructors need it"),
-        (BOTH, [YES, NO], "note", "bubblewrap per exercise, which is slow: what it starts may"),
+        (BOTH, [YES, YES], "ok", "bubblewrap (/bin/bwrap); only instructors need it"),
+        (("bwrap",), [YES], "ok", "bubblewrap (/bin/bwrap); only instructors need it"),
+        (BOTH, [YES, NO], "note", "bubblewrap-per-exercise, which is slow: what it starts may"),
         (BOTH, [NO, YES], "note", "namespaces (bubblewrap cannot start: bwrap: No permissions)"),
-        (BOTH, [NO, NO], "note", "not walled (bubblewrap cannot start: bwrap: No permissions)"),
-        (BOTH, [Answer(None, ""), NO], "note", "not walled (bubblewrap cannot start: no answer in"),
+        (BOTH, [NO, NO], "note", "none (bubblewrap cannot start: bwrap: No permissions)"),
+        (BOTH, [Answer(None, ""), NO], "note", "none (bubblewrap cannot start: no answer in"),
         (("unshare",), [YES], "note", "namespaces (no bubblewrap)"),
-        ((), [], "note", "not walled (no bubblewrap)"),
+        ((), [], "note", "none (no bubblewrap)"),
     ],
 )
 def test_the_walls_that_can_be_had_are_named(linux, programs, answers, mark, found):

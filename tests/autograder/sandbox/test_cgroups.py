@@ -11,7 +11,7 @@ import pytest
 from conftest import started
 from sandboxed import LIMITS, ROOT, ask, descendants, trouble, within, works
 
-from autograder.sandbox import PER_EXERCISE, RUNGS, Sandbox, cgroups
+from autograder.sandbox import NOT_WALLED, PER_EXERCISE, RUNGS, Sandbox, cgroups
 from autograder.sandbox.parent import FreshParents, WarmParent
 
 MANY = LIMITS._replace(
@@ -69,6 +69,26 @@ def test_whom_the_kernel_kills_for_all_its_processes_is_out_of_memory(runtime: P
         said = "your code asks for more memory than the 100 MiB that all its processes have"
         assert (error.kind, error.message) == ("out_of_memory", f"{said} together.")
         assert works(sandbox)
+
+
+NOBODY_S = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+def f(n_mib):
+    for _ in range(n_mib):
+        place = libc.shmat(libc.shmget(0, 2**20, 0o1600), None, 0)
+        ctypes.memset(place, 1, 2**20)
+        libc.shmdt(ctypes.c_void_p(place))
+"""
+
+
+def test_memory_that_belongs_to_no_process_is_the_student_s_all_the_same(counted: Sandbox) -> None:
+    if counted.rung == NOT_WALLED:
+        pytest.skip("it would stay on this machine")
+    # where nobody can say whom the kernel is to kill first, that may be the guardian
+    assert trouble(counted, NOBODY_S, 500).kind == "out_of_memory"
+    assert works(counted)
 
 
 def test_processes_are_counted_together(counted: Sandbox) -> None:
