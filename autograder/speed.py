@@ -16,8 +16,7 @@ import numpy as np
 from autograder.diagnosis import Diagnosis, Miss, StudentError
 from autograder.worker.timed import Array, Form
 
-REPETITIONS = 15  # of a round
-MOST_ROUNDS = 3
+ROUNDS = (15, 30, 30)  # repetitions of each; on a machine with other work the least takes longer
 QUIET = (0.85, 1.18)  # the reference to itself
 # So far above the threshold, or below it, one round decides. Noise in the student's own turns only
 # ever makes it look slower, so to fail takes every round unless it is hopeless.
@@ -100,6 +99,7 @@ class Race:
         self._failed: Miss | StudentError | None = None
         self._last: tuple[Any, ...] | None = None
         self._orders = _orders()
+        self.n_rounds = 0
         self.seconds: dict[str, list[float]] = {side: [] for side in _SIDES}
 
     @property
@@ -113,20 +113,21 @@ class Race:
         """The reference to itself."""
         return min(self.seconds["reference"]) / min(self.seconds["again"])
 
-    def _noise(self, n_rounds: int) -> TooNoisy:
+    def _noise(self) -> TooNoisy:
         more = ""
         if self._turns is not None and not self._turns.shows_seconds:
             used_s = self._turns.cpu_outside_s
             more = f", and outside its turns the student's process used {used_s:.2f} s of processor"
         return TooNoisy(
-            f"The machine is too noisy to time `{self.name}`: in {n_rounds} rounds the reference"
-            f" took {self.control:.2f}x the time of itself{more}. Try again."
+            f"The machine is too noisy to time `{self.name}`: in {self.n_rounds} rounds the"
+            f" reference took {self.control:.2f}x the time of itself{more}. Try again."
         )
 
     def _seen(self, turns: Turns) -> dict[str, Any]:
         return {
             "times_faster": round(self.times_faster, 3),
             "control": round(self.control, 3),
+            "rounds": self.n_rounds,
             "repetitions": len(self.seconds["student"]),
             "reference_s": round(min(self.seconds["reference"]), 6),
             "cpu_outside_s": round(turns.cpu_outside_s, 3),
@@ -154,14 +155,14 @@ class Race:
 
     def _is_told(self, times: float) -> bool:
         """Whether what was seen decides."""
-        n_rounds = len(self.seconds["student"]) // REPETITIONS
-        if not n_rounds:
+        if not self.n_rounds:
             return False
         quiet = QUIET[0] <= self.control <= QUIET[1]
         clear = not 1 / HOPELESS < self.times_faster / times < CLEAR
-        if n_rounds >= MOST_ROUNDS and not quiet:
-            raise self._noise(n_rounds)
-        return quiet and (clear or n_rounds >= MOST_ROUNDS)
+        last = self.n_rounds == len(ROUNDS)
+        if last and not quiet:
+            raise self._noise()
+        return quiet and (clear or last)
 
     def _round(self) -> None:
         first = self._drawn()
@@ -170,9 +171,10 @@ class Race:
         with self._turns.quiet():
             for _ in range(_WARM_UPS):
                 self._repeat(self._drawn())
-            for _ in range(REPETITIONS):
+            for _ in range(ROUNDS[self.n_rounds]):
                 for side, seconds in self._repeat(self._drawn()).items():
                     self.seconds[side].append(seconds)
+        self.n_rounds += 1
         self._turns.measured |= self._seen(self._turns)
 
     def _repeat(self, arguments: tuple[Any, ...]) -> dict[str, float]:

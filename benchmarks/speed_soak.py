@@ -148,7 +148,7 @@ def soak(workers: Any, n_gradings: int) -> None:
         told = [one for one in own if one.score is not None]
         ratios = [one.measured["times_faster"] for one in own if one.measured]
         controls = [one.measured["control"] for one in own if one.measured]
-        rounds = Counter(one.measured["repetitions"] // 15 for one in own if one.measured)
+        rounds = Counter(one.measured["rounds"] for one in own if one.measured)
         print(
             f"{answer:>4}: {len(own)} gradings, {sum(one.score > score for one in told)} with too"
             f" many points, {sum(one.score < score for one in told)} with too few,"

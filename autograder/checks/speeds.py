@@ -14,7 +14,7 @@ import numpy as np
 
 from autograder.diagnosis import Diagnosis, Miss, Subject
 from autograder.exercise import Draw
-from autograder.speed import REPETITIONS, Inputs, Race, near, threshold
+from autograder.speed import ROUNDS, Inputs, Race, near, threshold
 from autograder.worker.timed import Array
 
 __all__ = ["Race", "expect_faster", "expect_less_memory", "race"]
@@ -57,7 +57,7 @@ def expect_faster(race: Race, *, wanted: float, unlike: float = 1.0) -> None:
         return
     asked = (
         f"at least {times:.1f}x as fast as the reference is asked"
-        f" (in turns with it, the least of {REPETITIONS} times or more)."
+        f" (in turns with it, the least of {ROUNDS[0]} times or more)."
     )
     general = f"`{race.name}` is slower than asked: {asked}"
     text = general

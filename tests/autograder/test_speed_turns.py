@@ -109,6 +109,7 @@ def test_the_record_holds_what_was_seen(sandbox):
     assert set(seen) == {
         "times_faster",
         "control",
+        "rounds",
         "repetitions",
         "reference_s",
         "cpu_outside_s",
