@@ -9,9 +9,9 @@ from autograder.programs import Books, Defect, RanksRun, Served, of_rank, parted
 from autograder.worker.protocol import decode, encode
 from autograder.worker.ranks import GradedComm, given, own_copy
 from autograder.worker.trouble import Trouble, Troubles
-from mpedu.baton import Baton
 from mpedu.comm import Comm
 from mpedu.simulated import Simulated, SimulatedComm
+from mpedu.simulated.baton import Baton
 
 
 def run_here(

@@ -12,11 +12,11 @@ from autograder.diagnosis import StudentError
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import encode
 from autograder.worker.trouble import Trouble
-from mpedu.exchange import Exchange, in_time
 from mpedu.meter import Meter
 from mpedu.ranks.deadlock import deadlock
 from mpedu.simulate import Timeline
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Exchange, in_time
 
 _MOST_TOLD = 8  # waits of a deadlock
 # Troubles that are those of one rank; all others speak of the program or of several ranks.

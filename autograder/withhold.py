@@ -66,15 +66,25 @@ def _refusing_code(name: str) -> CodeType:
 def strip_source(source: str, module: str, names: Iterable[str]) -> str:
     """The module's source with the body of every withheld function replaced by a refusal.
 
-    ValueError naming a withheld function that the source does not define.
+    A name of a package is withheld in the module inside it that defines the function.
+    ValueError naming a withheld function that the source neither defines nor has from such a one.
     """
     tree = ast.parse(source)
+    inside = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith(f"{module}.")
+        for alias in node.names
+    }
     for name in names:
         owner, path = _split(name)
-        if owner == module:
-            definition = _definition(tree, path)
-            if definition is None:
+        if not f"{module}.".startswith(f"{owner}."):
+            continue
+        definition = _definition(tree, path)
+        if definition is None:
+            if owner == module and path[0] not in inside:
                 raise ValueError(f"{name} is withheld and {module} does not define it")
+        else:
             definition.body = ast.parse(
                 f"from mpedu.faults import Withheld\nraise Withheld({refusal(name)!r})"
             ).body

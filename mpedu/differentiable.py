@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpedu import rank_state
 from mpedu.comm import Call, Comm, even_sizes
+from mpedu.simulated import rank_state
 from mpedu.tensors import set_differentiation
 
 

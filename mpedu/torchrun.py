@@ -21,15 +21,15 @@ import torch.distributed as dist
 
 from mpedu.comm import Comm
 from mpedu.distributed import ProcessComm
+from mpedu.distributed.staging import HostBuffers, device_of
+from mpedu.distributed.started import LostPeer, told_of_loss
+from mpedu.distributed.world import World, initialise
 from mpedu.launch import require_limit
 from mpedu.ranks.board import ENTRY_BYTES, MOST_RANKS, Board, Waiting
 from mpedu.ranks.deadlock import deadlock
 from mpedu.ranks.errors import failure_text, frame_lines, own_frames, waiting_lines
 from mpedu.ranks.rank import failed
 from mpedu.ranks.unfinished import left_over
-from mpedu.staging import HostBuffers, device_of
-from mpedu.started import LostPeer, told_of_loss
-from mpedu.world import World, initialise
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOK_S = 0.05

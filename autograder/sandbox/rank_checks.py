@@ -13,7 +13,7 @@ from mpedu.agreement import Mismatch
 from mpedu.alone import Alone
 from mpedu.arrays import Array, Spec
 from mpedu.comm import Call
-from mpedu.exchange import Group, Pending
+from mpedu.simulated.exchange import Group, Pending
 
 # What a process may report of its code; what befalls several ranks, and time, the judge tells.
 REPORTED = ("unwritten", "missing", "withheld", "raised", "not_plain", "out_of_memory")

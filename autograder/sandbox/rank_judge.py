@@ -1,8 +1,8 @@
 """The judge of a rank program: `Comm`, meter and clock, served to ranks that may send anything.
 
 It reads one rank at a time, until that one must wait, in the order in which simulated ranks have
-the baton (`mpedu.baton`): so a run takes the course it has at home, whichever process is faster.
-An answer is sent as soon as it is known, so that its rank can work meanwhile.
+the baton (`mpedu.simulated.baton`): so a run takes the course it has at home, whichever process
+is faster. An answer is sent as soon as it is known, so that its rank can work meanwhile.
 """
 
 import time
@@ -32,8 +32,8 @@ from autograder.worker import ranks as wire
 from autograder.worker.protocol import Channel, ProtocolError, decode, encode
 from autograder.worker.trouble import Trouble
 from mpedu.agreement import Mismatch
-from mpedu.exchange import Pending
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Pending
 
 _MOST_REQUESTS = 20_000  # started by a rank and not waited for
 _MOST_BYTES = 2**26  # in all frames of a run: what is sent stays here until it is received

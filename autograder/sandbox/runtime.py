@@ -10,13 +10,14 @@ from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
 _MODULES = (
-    *("faults", "schedule", "validate", "families", "simulate", "runs", "cost", "published"),
+    *("faults", "schedule", "validate", "families.__init__", "families.one_stage"),
+    *("simulate", "runs", "cost", "published"),
     *("doctor", "arrays", "meter", "calls", "comm", "agreement", "ranks.__init__", "ranks.travel"),
 )
 _DATA = ("models.toml", "hardware.toml")  # read by `published`
 # What draws, talks to the student or starts processes does nothing: the judge asks the functions
 # itself. So does what gradients flow through: graded programs send NumPy arrays.
-_SILENT_MODULES = ("plot", "launch", "train_step", "simulated", "exchange", "differentiable")
+_SILENT_MODULES = ("plot", "launch", "train_step", "simulated", "differentiable")
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 
 
@@ -38,7 +39,8 @@ def build_runtime(unit: Unit, destination: Path) -> None:
     for module in ("__init__", *_MODULES):
         file = f"{module.replace('.', '/')}.py"
         source = (package / file).read_text(encoding="utf-8")
-        stripped = strip_source(source, f"mpedu.{module}", unit.withholds)
+        name = f"mpedu.{module}".removesuffix(".__init__")
+        stripped = strip_source(source, name, unit.withholds)
         _write(destination, f"mpedu/{file}", stripped)
     for module in _SILENT_MODULES:
         _write(destination, f"mpedu/{module}.py", _SILENT)

@@ -25,12 +25,12 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from mpedu.agreement import Mismatch
 from mpedu.distributed import ProcessComm
+from mpedu.distributed.staging import HostBuffers, device_of
+from mpedu.distributed.started import LostPeer
+from mpedu.distributed.world import World, initialise
 from mpedu.ranks.board import Board
 from mpedu.ranks.outcome import Failed, stacks_file
 from mpedu.ranks.travel import pickled
-from mpedu.staging import HostBuffers, device_of
-from mpedu.started import LostPeer
-from mpedu.world import World, initialise
 
 Pipe = Any  # multiprocessing.connection.Connection, which is generic in some versions only
 # Frames of the machinery, left out of a student's traceback.

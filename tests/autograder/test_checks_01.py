@@ -13,10 +13,10 @@ from autograder.notebook import CheckFailed, NotAsked, sealed_run
 from autograder.worker.plain import NotPlain
 from autograder.worker.protocol import decode, encode
 from mpedu.cost import collective_bytes, collective_s
-from mpedu.exchange import Wire
 from mpedu.launch import run_ranks
 from mpedu.runs import SUM_CAUSES, SumRun
 from mpedu.simulated import Simulated, run_simulated
+from mpedu.simulated.exchange import Wire
 
 UNIT = load_unit("01")
 PROGRAMS = ("ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "tree_broadcast")

@@ -65,7 +65,7 @@ def test_a_change_touches_the_exercises_that_rest_on_it(
         # used by a module that a check names: a truth, and one of mpedu's own
         ("autograder/oracle.py", {"bubble", "gpipe"}, {"hello", "ring_all_gather"}),
         ("autograder/oracle_02.py", {"naive", "memory_bill"}, {"bubble", "hello", "cost_s"}),
-        ("mpedu/families.py", {"idle_share"}, {"hello", "cost_s"}),
+        ("mpedu/families/one_stage.py", {"idle_share"}, {"hello", "cost_s"}),
         ("autograder/checks/programs.py", {"ring_pass", "ring_all_gather"}, {"bubble", "naive"}),
     ],
 )
@@ -180,7 +180,7 @@ def test_the_machinery_is_judge_walls_and_what_students_processes_are_made_of(
         ("autograder/sandbox/remote.py", True),
         ("autograder/worker/protocol.py", True),
         ("autograder/grader.py", True),
-        ("mpedu/exchange.py", True),
+        ("mpedu/simulated/exchange.py", True),
         ("autograder/report.py", False),
         ("autograder/checks/unit_03/__init__.py", False),
         ("mpedu/train.py", False),

@@ -14,8 +14,8 @@ from autograder.local import LocalSubject
 from autograder.sandbox import Sandbox, build_runtime
 from autograder.worker.limit import IN_ALL
 from autograder.worker.walls import Limits
-from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 SHORT = Limits(call_s=2.0, exercise_s=1.0)
 SLEEPY = "import time\n\ndef nap(n):\n    time.sleep(n)\n    return n"

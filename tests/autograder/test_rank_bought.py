@@ -12,8 +12,8 @@ from autograder.checks.ranks import RanksRun, Served, ranks
 from autograder.diagnosis import StudentError
 from autograder.programs import Defect
 from autograder.sandbox import Sandbox, build_runtime
-from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 SLOW = Simulated(Wire(1.0, 8.0), Wire(10.0, 4.0), node_size=3)
 

@@ -9,8 +9,8 @@ from autograder.diagnosis import Diagnosis, Miss
 from autograder.exercise import exercise
 from autograder.judge import judge
 from autograder.sandbox import Limits, Sandbox, build_runtime
-from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from autograder.local import LocalSubject
 from autograder.sandbox.runtime import build_runtime
 from autograder.submissions.cells import parse_notebook
 from autograder.submissions.ingest import Submission
-from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 
 def check(subject: Any, draw: Draw) -> None:

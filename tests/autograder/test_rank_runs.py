@@ -10,8 +10,8 @@ from ranks_toy import IMPORTS, TOY, at_home, behind_walls, both, outcome, vector
 
 from autograder.checks.ranks import ranks
 from autograder.sandbox import Limits, Sandbox, build_runtime
-from mpedu.exchange import Wire
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 SLOW = Simulated(Wire(1.0, 8.0), Wire(10.0, 4.0), node_size=2)
 

@@ -3,9 +3,9 @@ import rendezvous
 import torch
 
 from mpedu.alone import Alone
-from mpedu.announce import Announcer, pack, pack_specs, unpack, unpack_specs
+from mpedu.pipeline.announce import Announcer, pack, pack_specs, unpack, unpack_specs
+from mpedu.pipeline.stages import Spec
 from mpedu.schedule import Action
-from mpedu.stages import Spec
 
 FLOAT, DOUBLE = torch.float32, torch.float64
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 import torch
 
-from mpedu import bench
 from mpedu.alone import Alone
-from mpedu.bench_engines import Task, differences, engines, ours, turns
-from mpedu.bench_figures import (
+from mpedu.bench import command as bench
+from mpedu.bench.engines import Task, differences, engines, ours, turns
+from mpedu.bench.figures import (
     COLUMNS,
     GOALS,
     ONE_PROCESS,

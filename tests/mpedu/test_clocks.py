@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from mpedu.clocks import DeviceClock, Stopwatch
 from mpedu.cost import bubble_fraction
 from mpedu.families import gpipe, naive, one_f_one_b
 from mpedu.launch import run_ranks
 from mpedu.pipeline import PipelineEngine
+from mpedu.pipeline.clocks import DeviceClock, Stopwatch
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, simulate
 from mpedu.validate import validate_schedule

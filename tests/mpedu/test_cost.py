@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from mpedu.cost import COLLECTIVES, collective_bytes, collective_s
-from mpedu.exchange import Wire
 from mpedu.launch import run_ranks
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 LATENCY_S, BYTES_PER_S = 0.25, 64.0  # so that times are exact in floats where p is a power of two
 MACHINE = Simulated(Wire(LATENCY_S, BYTES_PER_S))

@@ -10,9 +10,9 @@ import torch
 import under_torchrun
 
 from mpedu.comm import even_sizes
-from mpedu.exchange import Wire
 from mpedu.launch import RankError, run_ranks
 from mpedu.simulated import Simulated
+from mpedu.simulated.exchange import Wire
 
 # The ranks need not import this file, and with it pytest.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

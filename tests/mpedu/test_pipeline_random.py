@@ -6,10 +6,10 @@ import rendezvous
 from drawn import drawn_placement, drawn_schedule
 from pipelines import Task, assert_equal, engine_outcome, serial_outcome
 
-from mpedu.boxes import N_AHEAD
 from mpedu.launch import run_ranks
+from mpedu.pipeline.boxes import N_AHEAD
+from mpedu.pipeline.traffic import unsent_limit
 from mpedu.schedule import peak_in_flight, stage_to_rank
-from mpedu.traffic import unsent_limit
 from mpedu.validate import validate_schedule
 
 
@@ -77,6 +77,6 @@ def test_a_rank_that_held_one_result_less_would_stick(monkeypatch):
     monkeypatch.setattr(rendezvous, "LIMIT_S", 0.5)
     schedule, task = drawn(FAR_AHEAD[0], 2 + FAR_AHEAD[0] % 3)
     limit = unsent_limit(schedule, N_AHEAD) - 1
-    monkeypatch.setattr("mpedu.pipeline.unsent_limit", lambda schedule, n_ahead: limit)
+    monkeypatch.setattr("mpedu.pipeline.engine.unsent_limit", lambda schedule, n_ahead: limit)
     with pytest.raises(rendezvous.Stuck):
         rendezvous.run_threads(lambda comm: engine_outcome(comm, task, schedule), len(schedule))

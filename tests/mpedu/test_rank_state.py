@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from mpedu import rank_state
 from mpedu.launch import run_ranks
-from mpedu.rank_state import RankStates
 from mpedu.ranks.outcome import RankError
+from mpedu.simulated import rank_state
+from mpedu.simulated.rank_state import RankStates
 
 simulated = partial(run_ranks, machine="simulated")
 

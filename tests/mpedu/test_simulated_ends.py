@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mpedu import baton
 from mpedu.launch import run_ranks
 from mpedu.ranks.outcome import Interrupted, RankError
+from mpedu.simulated import baton
 
 simulated = partial(run_ranks, machine="simulated")
 LIMIT_S = 30.0  # nobody comes near it

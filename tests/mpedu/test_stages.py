@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from mpedu.keyed import Key
-from mpedu.stages import Spec, output_specs, takes_key, unpacked
+from mpedu.pipeline.stages import Spec, output_specs, takes_key, unpacked
 
 FLOAT, DOUBLE = torch.float32, torch.float64
 

@@ -9,8 +9,8 @@ import torch
 from test_comm_collectives import every_collective
 
 from mpedu.comm import Link
+from mpedu.distributed.staging import LEAST_BYTES, HostBuffers, device_of
 from mpedu.launch import run_ranks
-from mpedu.staging import LEAST_BYTES, HostBuffers, device_of
 
 # The ranks need not import these files, and with them pytest.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -6,8 +6,8 @@ from drawn import drawn_placement, drawn_schedule
 
 from mpedu.comm import ENGINE_TAGS, TAGS, Link
 from mpedu.families import gpipe, naive, one_f_one_b
+from mpedu.pipeline.traffic import messages, unsent_limit
 from mpedu.schedule import Action
-from mpedu.traffic import messages, unsent_limit
 from mpedu.validate import validate_schedule
 
 

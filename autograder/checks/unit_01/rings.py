@@ -24,7 +24,7 @@ from autograder.diagnosis import (
     Subject,
 )
 from autograder.exercise import Draw
-from mpedu.exchange import Wire
+from mpedu.simulated.exchange import Wire
 
 BYTES = 8  # of an element
 FLOAT_TOLERANCE = 1e-12  # of sums of up to eight numbers below 1

@@ -8,9 +8,9 @@ import numpy as np
 
 from autograder.checks.causes import SealedRuns
 from mpedu.comm import Comm
-from mpedu.exchange import Wire
 from mpedu.runs import SumRun
 from mpedu.simulated import Simulated, run_simulated
+from mpedu.simulated.exchange import Wire
 
 ELEMENT_BYTES = 8
 N_OF_EACH = {

@@ -18,7 +18,7 @@ from autograder.checks.unit_01.traffic import TIME_TOLERANCE
 from autograder.checks.values import shown
 from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, StudentError
 from autograder.exercise import Draw
-from mpedu.exchange import Wire
+from mpedu.simulated.exchange import Wire
 
 differs = wrong_result(EXPECTED["tree_broadcast"])
 

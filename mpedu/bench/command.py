@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from mpedu.bench_engines import Engine, Task, differences, engines, race
-from mpedu.bench_figures import (
+from mpedu.bench.engines import Engine, Task, differences, engines, race
+from mpedu.bench.figures import (
     COLUMNS,
     VERDICT_COLUMNS,
     Show,

@@ -16,10 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from mpedu.arrays import Array
-from mpedu.exchange import Exchange, Pending
-from mpedu.rank_lines import RankLines, rank_lines
-from mpedu.rank_state import RankStates, rank_context
 from mpedu.ranks.interrupts import Interrupts
+from mpedu.simulated.exchange import Exchange, Pending
+from mpedu.simulated.rank_lines import RankLines, rank_lines
+from mpedu.simulated.rank_state import RankStates, rank_context
 
 END_S = 5.0  # for a rank that is told to end
 LOOK_S = 0.1  # an interrupt that comes just before a wait is seen after it

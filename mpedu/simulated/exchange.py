@@ -19,14 +19,14 @@ from mpedu.agreement import Mismatch, difference
 from mpedu.arrays import Array, Spec
 from mpedu.calls import words
 from mpedu.comm import Call
-from mpedu.mail import Key, Mail
-from mpedu.mail import Pending as Pending
-from mpedu.mail import Wire as Wire  # importable from here too
 from mpedu.meter import Meter
 from mpedu.ranks.board import Waiting
-from mpedu.rounds import Group as Group  # importable from here too
-from mpedu.rounds import Round, Task
 from mpedu.simulate import Sent, Span, Timeline
+from mpedu.simulated.mail import Key, Mail
+from mpedu.simulated.mail import Pending as Pending
+from mpedu.simulated.mail import Wire as Wire  # importable from here too
+from mpedu.simulated.rounds import Group as Group  # importable from here too
+from mpedu.simulated.rounds import Round, Task
 
 _FOR_S = 1.0  # how long a rank has waited means nothing here
 

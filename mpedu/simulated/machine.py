@@ -14,10 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from mpedu.agreement import Mismatch
 from mpedu.arrays import Array, kind_of
-from mpedu.baton import Baton
 from mpedu.comm import Call, Channel, Comm, Link, Request
-from mpedu.exchange import Exchange, Group, Pending
-from mpedu.exchange import Wire as Wire  # importable from here too
 from mpedu.faults import require_at_least
 from mpedu.published import load_hardware
 from mpedu.ranks.deadlock import deadlock
@@ -25,15 +22,17 @@ from mpedu.ranks.errors import failure_text, frame_lines
 from mpedu.ranks.outcome import Failed, Interrupted, RankError, Run
 from mpedu.ranks.travel import pickled_program, unpickled_program
 from mpedu.simulate import Timeline
+from mpedu.simulated.baton import Baton
+from mpedu.simulated.exchange import Exchange, Group, Pending, Wire
 
 LINK = Wire(latency_s=5e-6, bytes_per_s=100e9)
 MOST_RANKS = 1024
 # Frames of the machinery, left out of a student's traceback.
-_OURS = (
-    *("simulated", "baton", "exchange", "mail", "agreement", "arrays", "comm", "calls"),
-    *("collectives", "differentiable", "tensors"),
+_OURS = ("agreement", "arrays", "comm", "calls", "collectives", "differentiable", "tensors")
+_HERE = Path(__file__).parent
+_MACHINERY = {str(_HERE.parent / f"{name}.py") for name in _OURS} | set(
+    map(str, _HERE.glob("*.py"))
 )
-_MACHINERY = {str(Path(__file__).parent / f"{name}.py") for name in _OURS}
 
 
 class Simulated(NamedTuple):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from mpedu.arrays import Array
 from mpedu.comm import Request
-from mpedu.flights import Flight
+from mpedu.distributed.flights import Flight
 from mpedu.ranks.board import Board
 
 # What torch says when the other side has gone, or has not come in time.

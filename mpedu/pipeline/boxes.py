@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from mpedu.comm import Channel, Request
-from mpedu.stages import Spec
-from mpedu.traffic import Message
+from mpedu.pipeline.stages import Spec
+from mpedu.pipeline.traffic import Message
 
 N_AHEAD = 2  # receives posted ahead on each link
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from mpedu.arrays import Array, kind_of
 from mpedu.collectives import Pattern, pattern_of
 from mpedu.comm import Call
-from mpedu.mail import Key, Mail, Pending
+from mpedu.simulated.mail import Key, Mail, Pending
 
 
 class Group(NamedTuple):

@@ -39,6 +39,3 @@ def one_f_one_b(n_stages: int, n_microbatches: int) -> Schedule:
         steady = [a for pair in zip(forwards[warm_up:], backwards, strict=False) for a in pair]
         schedule.append(forwards[:warm_up] + steady + backwards[n_microbatches - warm_up :])
     return schedule
-
-
-SCHEDULES = {"naive": naive, "gpipe": gpipe, "1f1b": one_f_one_b}

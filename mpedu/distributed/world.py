@@ -10,11 +10,11 @@ import torch.distributed as dist
 
 from mpedu.arrays import Array
 from mpedu.comm import Request
-from mpedu.flights import Flight
+from mpedu.distributed.flights import Flight
+from mpedu.distributed.staging import HostBuffers
+from mpedu.distributed.started import Flying, Started, Waits, tell_of_loss, told_of_loss
 from mpedu.ranks.board import Board
 from mpedu.ranks.unfinished import Ledger
-from mpedu.staging import HostBuffers
-from mpedu.started import Flying, Started, Waits, tell_of_loss, told_of_loss
 from mpedu.tensors import bytes_of
 
 

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from mpedu.announce import Announcement, Announcer, Batch
-from mpedu.boxes import N_AHEAD, Inbox, Outbox
-from mpedu.clocks import DeviceClock, Stopwatch
 from mpedu.comm import Comm, Link
 from mpedu.keyed import Key
+from mpedu.pipeline.announce import Announcement, Announcer, Batch
+from mpedu.pipeline.boxes import N_AHEAD, Inbox, Outbox
+from mpedu.pipeline.clocks import DeviceClock, Stopwatch
+from mpedu.pipeline.stages import Spec, Stage, require_spec, takes_key, unpacked
+from mpedu.pipeline.traffic import Message, messages, unsent_limit
 from mpedu.schedule import Action, Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Costs, Span
-from mpedu.stages import Spec, Stage, require_spec, takes_key, unpacked
-from mpedu.traffic import Message, messages, unsent_limit
 from mpedu.validate import validate_schedule
 
 

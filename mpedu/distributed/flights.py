@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mpedu.arrays import Array, kind_of
 from mpedu.comm import Call
-from mpedu.staging import HostBuffers
+from mpedu.distributed.staging import HostBuffers
 from mpedu.tensors import bytes_of
 
 REDUCTIONS = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpedu.bench_figures import GOALS, ONE_PROCESS, Size
+from mpedu.bench.figures import GOALS, ONE_PROCESS, Size
 from mpedu.comm import Comm
 from mpedu.families import gpipe, one_f_one_b
 from mpedu.keyed import keyed_generator

@@ -21,8 +21,8 @@ from torch import Tensor
 from mpedu.agreement import Mismatch, difference, message_difference
 from mpedu.arrays import Array, Spec, kind_of
 from mpedu.comm import USER_TAGS, Call, Request
-from mpedu.flights import Seat
-from mpedu.started import Waits, told_of_loss
+from mpedu.distributed.flights import Seat
+from mpedu.distributed.started import Waits, told_of_loss
 from mpedu.tensors import bytes_of, made
 
 MOST_AXES = 64

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from mpedu.comm import USER_TAGS, Comm, Request
+from mpedu.pipeline.stages import Spec, Stage, output_specs
 from mpedu.schedule import Action
-from mpedu.stages import Spec, Stage, output_specs
 
 HEADER_TAG, TABLE_TAG, TARGETS_TAG, LOSS_TAG = range(USER_TAGS - 4, USER_TAGS)
 Batch = tuple[Tensor, Tensor]  # (inputs, targets), both [n_samples, ...]

@@ -12,13 +12,13 @@ import torch.distributed as dist
 
 from mpedu.arrays import Array, kind_of
 from mpedu.calls import words
-from mpedu.checked import Agreement, Messages
 from mpedu.comm import Call, Channel, Comm, Link, Request
-from mpedu.flights import Flight, Seat, take_off
+from mpedu.distributed.checked import Agreement, Messages
+from mpedu.distributed.flights import Flight, Seat, take_off
+from mpedu.distributed.started import Agreed, Flying, Noted, told_of_loss
+from mpedu.distributed.started import LostPeer as LostPeer  # importable from here too
+from mpedu.distributed.world import End, World
 from mpedu.ranks.unfinished import Ledger, Line
-from mpedu.started import Agreed, Flying, Noted, told_of_loss
-from mpedu.started import LostPeer as LostPeer  # importable from here too
-from mpedu.world import End, World
 
 
 class ProcessComm(Comm):
