@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mpedu.deferred import Linear
 from mpedu.faults import require_at_least
 from mpedu.keyed import Key, dropout, keyed_generator, require_dropout
 
@@ -66,8 +67,8 @@ class Attention(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.n_heads = config.n_heads
-        self.qkv = nn.Linear(config.d_model, 3 * config.d_model)
-        self.out = nn.Linear(config.d_model, config.d_model)
+        self.qkv = Linear(config.d_model, 3 * config.d_model)
+        self.out = Linear(config.d_model, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Each token's mix of itself and the tokens before it; [samples, tokens, d_model]."""
@@ -86,8 +87,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.ffn_width)
-        self.down = nn.Linear(config.ffn_width, config.d_model)
+        self.up = Linear(config.d_model, config.ffn_width)
+        self.down = Linear(config.ffn_width, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Every token for itself; [samples, tokens, d_model]."""
@@ -132,7 +133,7 @@ class GPTStage(nn.Module):
         self.blocks = nn.ModuleDict({str(layer): Block(config, layer) for layer in layers})
         if self.is_last:
             self.final_norm = nn.LayerNorm(config.d_model)
-            self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+            self.head = Linear(config.d_model, config.vocab_size, bias=False)
 
     @property
     def is_first(self) -> bool:

@@ -7,11 +7,11 @@ of them is better than what it gives.
 import heapq
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mpedu.families import named_schedules
 from mpedu.faults import require_at_least
-from mpedu.schedule import Action, Schedule, actions_of, peak_in_flight, stage_to_rank
+from mpedu.schedule import Action, Schedule, actions_of, peak_in_flight
 from mpedu.simulate import Costs, Seconds, simulate
 
 BUDGET = 150_000  # partial schedules looked at: some seconds, for any size
@@ -147,14 +147,17 @@ def _halves(action: Action) -> list[Action]:
     return [action._replace(kind="I"), action._replace(kind="W")]
 
 
+Links = dict[tuple[int, int], tuple[tuple[int, Seconds], ...]]  # (stage, arrival) under way
+
+
 class _State(NamedTuple):
     """A schedule up to some action, seen from its end."""
 
     done: tuple[tuple[int, ...], ...]  # of each kind, micro-batches by stage
     free_s: tuple[Seconds, ...]  # by rank
     held: tuple[int, ...]  # by rank
-    links: dict[tuple[int, int], tuple[tuple[int, Seconds], ...]]  # (stage, arrival) under way
-    path: tuple[object, ...]  # (path before, rank, action)
+    links: Links
+    path: tuple[Any, ...]  # (path before, rank, action)
 
 
 class _Choice(NamedTuple):
@@ -219,9 +222,7 @@ def _choice(problem: _Problem, rank: int, kind: int, stage: int, start_s: Second
     )
 
 
-def _came_s(
-    problem: _Problem, state: _State, kind: int, stage: int, source: int
-) -> Seconds | None:
+def _came_s(problem: _Problem, state: _State, kind: int, stage: int, source: int) -> Seconds | None:
     """When the next input of `stage` arrives from stage `source`; None where it is not next."""
     if problem.placement[source] == problem.placement[stage]:
         return 0 if state.done[kind][source] > state.done[kind][stage] else None
@@ -265,8 +266,8 @@ def _after(problem: _Problem, state: _State, choice: _Choice) -> _State:
 
 
 def _delivered(
-    problem: _Problem, links: dict, kind: int, before: int, stage: int, behind: int, end_s: Seconds
-) -> dict:
+    problem: _Problem, links: Links, kind: int, before: int, stage: int, behind: int, end_s: Seconds
+) -> Links:
     """The links once `stage` has taken its input and sent its result."""
     links, ranks, n_stages = dict(links), problem.placement, len(problem.placement)
     if 0 <= before < n_stages and ranks[before] != ranks[stage]:
@@ -304,7 +305,7 @@ def _bound(problem: _Problem, state: _State) -> tuple[Seconds, Seconds]:
 
 def _lists(problem: _Problem, state: _State) -> Schedule:
     schedule: Schedule = [[] for _ in range(problem.n_ranks)]
-    path: tuple = state.path
+    path = state.path
     while path:
         path, rank, action = path
         schedule[rank].append(action)

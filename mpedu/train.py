@@ -72,8 +72,9 @@ class Option(NamedTuple):
 
 
 OF_CONFIG = [
-    Option("--pp", "pp", int, "K", "pipeline ranks, one stage each; 1 is the serial run"),
+    Option("--pp", "pp", int, "K", "pipeline ranks; 1 is the serial run"),
     Option("--schedule", "schedule", str, "NAME", ", ".join(SCHEDULES)),
+    Option("--chunks", "n_chunks", int, "V", "stages per rank, for interleaved and looped-bfs"),
     Option("--microbatches", "n_microbatches", int, "M", "micro-batches per batch"),
     Option("--samples", "n_samples", int, "N", "samples per batch"),
     Option("--learning-rate", "learning_rate", float, "LR", "of AdamW"),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mpedu.checkpoint import Checkpoint, save_checkpoint
 from mpedu.comm import Comm
 from mpedu.corpus import Corpus, load_corpus
-from mpedu.families import SCHEDULES
+from mpedu.families import make_schedule
 from mpedu.faults import require_at_least
 from mpedu.model import GPTConfig, build_stage, count_targets, token_loss
 from mpedu.pipeline import PipelineEngine, StepResult
@@ -32,13 +32,15 @@ CHECKPOINTS = "checkpoints"  # their place in the folder of a run
 class TrainConfig:
     """What a training run's losses depend on, and how it is cut; ValueError if it cannot be.
 
-    pp: pipeline ranks, one stage each; 1 is the serial run. schedule: a name in SCHEDULES.
+    pp: pipeline ranks; 1 is the serial run. schedule: a name in `families.SCHEDULES`; n_chunks:
+    stages per rank, where the schedule leaves that open, None is 2.
     n_samples: samples in a batch, of n_tokens bytes each; corpus: a file, or None for the standard
     library's sources. device_clock_ms: emulates devices on which a forward takes so long.
     """
 
     pp: int = 2
     schedule: str = "1f1b"
+    n_chunks: int | None = None
     n_microbatches: int = 8
     n_samples: int = 16
     learning_rate: float = 1e-3
@@ -52,18 +54,19 @@ class TrainConfig:
         counts = ("pp", "n_microbatches", "n_samples")
         require_at_least(1, **{name: getattr(self, name) for name in counts})
         require_at_least(0, seed=self.seed)
-        if self.schedule not in SCHEDULES:
-            known = ", ".join(SCHEDULES)
-            raise ValueError(f"schedule={self.schedule!r} is unknown; choose one of {known}")
+        n_stages = 1 + max(action.stage for actions in self.make_schedule() for action in actions)
         if self.n_microbatches > self.n_samples:
             raise ValueError(
                 f"{self.n_samples} samples cannot be split into {self.n_microbatches} "
                 f"micro-batches; give {self.n_samples} micro-batches or fewer, or more samples"
             )
-        if self.pp > (n_layers := self.model.n_layers):
+        if n_stages > (n_layers := self.model.n_layers):
+            n_chunks = n_stages // self.pp
             raise ValueError(
-                f"pp={self.pp} with n_layers={n_layers}: a stage would have no layer; "
-                f"give pp <= {n_layers} or n_layers >= {self.pp}"
+                f"pp={self.pp} with n_layers={n_layers}"
+                + f" and {n_chunks} stages per rank" * (n_chunks > 1)
+                + f": a stage would have no layer; give pp <= {n_layers // n_chunks} "
+                f"or n_layers >= {n_stages}"
             )
         for name in ("learning_rate", "clip_norm", "device_clock_ms"):
             value = getattr(self, name)
@@ -106,7 +109,7 @@ class TrainConfig:
 
     def make_schedule(self) -> Schedule:
         """The schedule as a list."""
-        return SCHEDULES[self.schedule](self.pp, self.n_microbatches)
+        return make_schedule(self.schedule, self.pp, self.n_microbatches, self.n_chunks)
 
     def load_corpus(self) -> Corpus:
         """The text, long enough for one sample; ValueError otherwise."""

@@ -10,8 +10,10 @@ from autograder.withhold import strip_source
 
 # What a unit's cells may import. Named one by one: a module that is not here cannot be reached.
 _MODULES = (
-    *("faults", "schedule", "validate", "families.__init__", "families.one_stage"),
-    *("simulate", "runs", "cost", "published"),
+    *("faults", "schedule", "validate", "runs", "cost", "published"),
+    *(f"families.{name}" for name in ("__init__", "one_stage", "interleaved", "zero_bubble")),
+    *("families.v_shaped", "simulate.__init__", "simulate.costs", "simulate.timeline"),
+    *("simulate.replay", "simulate.clock"),
     *("doctor", "arrays", "meter", "calls", "comm", "agreement", "ranks.__init__", "ranks.travel"),
 )
 _DATA = ("models.toml", "hardware.toml")  # read by `published`

@@ -45,7 +45,7 @@ def interleaved_1f1b(n_ranks: int, n_microbatches: int, n_chunks: int) -> Schedu
 
 
 def interleaved_zero_bubble(n_ranks: int, n_microbatches: int, n_chunks: int) -> Schedule:
-    """Interleaved 1F1B with split backwards: rank r runs the weights' halves r inputs' halves later.
+    """Interleaved 1F1B with split backwards; rank r runs its weights' halves r backwards later.
 
     Zero bubble (Qi et al. 2024, section 2) on looped stages. The warm-up is shorter than that of
     interleaved 1F1B, since the next rank's gradient comes after half a backward.
@@ -60,9 +60,7 @@ def interleaved_zero_bubble(n_ranks: int, n_microbatches: int, n_chunks: int) ->
     return schedule
 
 
-def alternated(
-    forwards: list[Action], backwards: list[list[Action]], warm_up: int
-) -> list[Action]:
+def alternated(forwards: list[Action], backwards: list[list[Action]], warm_up: int) -> list[Action]:
     """`warm_up` forwards, then a backward after each further forward, then the other backwards.
 
     A backward may be several actions, its halves for instance.
@@ -74,7 +72,7 @@ def alternated(
 
 
 def split(backwards: list[tuple[int, int]], lag: int) -> list[list[Action]]:
-    """Each (stage, micro-batch) as its inputs' half and the weights' half of `lag` backwards before.
+    """Each (stage, micro-batch) as its inputs' half, and the weights' half of `lag` before.
 
     The last one brings the weights' halves that are left.
     """
@@ -101,5 +99,3 @@ def _order(
 
 def _require(n_ranks: int, n_microbatches: int, n_chunks: int) -> None:
     require_at_least(1, n_ranks=n_ranks, n_microbatches=n_microbatches, n_chunks=n_chunks)
-
-

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from mpedu.comm import Comm, Link
+from mpedu.deferred import WeightQueue, deferring, opened
 from mpedu.keyed import Key
 from mpedu.pipeline.announce import Announcement, Announcer, Batch
 from mpedu.pipeline.boxes import N_AHEAD, Inbox, Outbox
@@ -54,6 +55,7 @@ class _Held(NamedTuple):
     x: Tensor
     y: GradientEdge | None  # its node only: the data of y is freed once it is sent
     scalars: list[Tensor]  # the loss on the last stage, aux where a stage has one
+    owed: WeightQueue | None  # where the backward is split
 
 
 class PipelineEngine:
@@ -67,8 +69,10 @@ class PipelineEngine:
     Backward runs from sum of losses / count of the whole batch, plus aux_weight / n_microbatches
     times the sum of aux; gradients add up in the parameters' .grad.
     costs: emulate devices on which actions take so long; see `DeviceClock`.
-    ValueError before any message: a schedule that is not legal, of another number of ranks, or
-    with other work than F and B; stages that are not the rank's.
+    Where a backward is split, W computes the weight products of our layers (`mpedu.deferred`), I
+    all the rest; of a stage without such layers I does everything, and its W nothing.
+    ValueError before any message: a schedule that is not legal, or of another number of ranks;
+    stages that are not the rank's.
     """
 
     def __init__(
@@ -89,6 +93,8 @@ class PipelineEngine:
         n_microbatches = 1 + max(action.microbatch for _, action in actions_of(schedule))
         self._last_stage = len(owner) - 1
         self._aux_scale = aux_weight / n_microbatches
+        own = schedule[comm.rank]
+        self._split = {(a.stage, a.microbatch) for a in own if a.kind == "I"}
         self._takes_key = {number: takes_key(stage) for number, stage in stages.items()}
         self._announcer = Announcer(comm, owner, self.stages, n_microbatches, count)
         self._limit = unsent_limit(schedule, N_AHEAD)
@@ -130,6 +136,7 @@ class _Step:
         self.outbox = Outbox(engine._limit)
         self.local: dict[Action, Tensor] = {}  # by receiver: what stays on this rank
         self.held: dict[tuple[int, int], _Held] = {}
+        self.owed: dict[tuple[int, int], WeightQueue] = {}
         self.peak = 0
         self.loss, self.aux = torch.zeros(2, dtype=torch.float64, device=comm.device)  # sums
         self.outputs: dict[int, Tensor] = {}
@@ -152,6 +159,8 @@ class _Step:
         for action in self.engine.schedule[comm.rank]:
             if action.kind == "F":
                 self._forward(action)
+            elif action.kind == "W":
+                self._weights(action)
             else:
                 self._backward(action)
         self.outbox.drain()
@@ -177,7 +186,9 @@ class _Step:
         x = self._input(action)
         key = self.key._replace(microbatch=microbatch)
         arguments = (x, key) if self.engine._takes_key[number] else (x,)
-        y, aux = unpacked(self.engine.stages[number](*arguments), number)
+        owed = WeightQueue() if (number, microbatch) in self.engine._split else None
+        with deferring(owed):
+            y, aux = unpacked(self.engine.stages[number](*arguments), number)
         scalars = []
         if aux is not None:
             self.aux += aux.detach().squeeze()
@@ -187,7 +198,7 @@ class _Step:
             scalars.append(self._scaled_loss(y, microbatch))
         elif y.requires_grad:
             edge = get_gradient_edge(y)
-        self.held[number, microbatch] = _Held(x, edge, scalars)
+        self.held[number, microbatch] = _Held(x, edge, scalars, owed)
         self.peak = max(self.peak, len(self.held))
         end_s = self.clock.stop(action)
         if number < self.engine._last_stage:
@@ -223,14 +234,24 @@ class _Step:
             self.clock.start(None)
         else:
             gradient = self._take(action)
-        x_gradient = _differentiate(self.held.pop((number, microbatch)), gradient)
+        held = self.held.pop((number, microbatch))
+        if held.owed is not None:
+            self.owed[number, microbatch] = held.owed
+        x_gradient = _differentiate(held, gradient)
         end_s = self.clock.stop(action)
         del gradient  # its memory can be the next one's
         self._post(action)
         if number > 0:
-            self._pass_on(action, Action("B", number - 1, microbatch), x_gradient, end_s)
+            kind = "I" if (number - 1, microbatch) in self.engine._split else "B"
+            self._pass_on(action, Action(kind, number - 1, microbatch), x_gradient, end_s)
         elif self.inputs_need_gradient:
             self.input_gradients[microbatch] = x_gradient
+
+    def _weights(self, action: Action) -> None:
+        """The weight products that the I before has left."""
+        self.clock.start(None)
+        self.owed.pop((action.stage, action.microbatch)).drain()
+        self.clock.stop(action)
 
     def _take(self, action: Action) -> Tensor:
         """What `action` needs of another stage, from this rank or another; starts the clock."""
@@ -261,14 +282,15 @@ def _differentiate(held: _Held, gradient: Tensor | None) -> Tensor:
 
     Zeros where nothing depends on x.
     """
-    x, edge, scalars = held
+    x, edge, scalars, owed = held
     roots: list[Any] = [scalar for scalar in scalars if scalar.requires_grad]
     weights: list[Tensor | None] = [None] * len(roots)
     if edge is not None:
         roots.append(edge)
         weights.append(gradient)
     if roots:
-        torch.autograd.backward(roots, weights)
+        with opened(owed):
+            torch.autograd.backward(roots, weights)
     return torch.zeros_like(x) if x.grad is None else x.grad
 
 
@@ -276,10 +298,6 @@ def _check(schedule: Schedule, comm: Comm, stages: Mapping[int, Stage]) -> None:
     faults = validate_schedule(schedule)
     if faults:
         raise ValueError(f"this schedule cannot run: {faults[0].text}")
-    other = {action.kind for _, action in actions_of(schedule)} - {"F", "B"}
-    if other:
-        kinds = ", ".join(sorted(other))
-        raise ValueError(f"this engine runs F and B; the schedule also has {kinds}")
     if len(schedule) != comm.size:
         raise ValueError(
             f"the schedule has lists for {len(schedule)} ranks and {comm.size} run; "

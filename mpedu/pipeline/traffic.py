@@ -8,7 +8,7 @@ from mpedu.comm import ENGINE_TAGS, Link
 from mpedu.schedule import Action, Schedule, actions_of, all_needs, run_order, stage_to_rank
 
 FIRST_TAG = ENGINE_TAGS
-NAMES = {"F": "activations", "B": "gradient"}
+NAMES = {"F": "activations", "B": "gradient", "I": "gradient"}
 
 
 class Message(NamedTuple):
