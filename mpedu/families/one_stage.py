@@ -13,14 +13,19 @@ def naive(n_stages: int, n_microbatches: int) -> Schedule:
     ]
 
 
-def gpipe(n_stages: int, n_microbatches: int) -> Schedule:
+def gpipe(n_stages: int, n_microbatches: int, backward_order: str = "forward") -> Schedule:
     """All forwards, then all backwards; every stage peaks at n_microbatches activations.
 
-    GPipe (Huang et al. 2019, section 2.2), backwards in the order of the forwards.
+    GPipe (Huang et al. 2019, section 2.2). backward_order: "forward" takes the backwards in the
+    order of the forwards, as torch does; "reverse" the last micro-batch first.
     """
     require_at_least(1, n_stages=n_stages, n_microbatches=n_microbatches)
+    if backward_order not in ("forward", "reverse"):
+        raise ValueError(f"backward_order={backward_order!r} is unknown; choose forward or reverse")
+    forwards = list(range(n_microbatches))
+    backwards = forwards if backward_order == "forward" else forwards[::-1]
     return [
-        [Action(kind, stage, m) for kind in "FB" for m in range(n_microbatches)]
+        [Action("F", stage, m) for m in forwards] + [Action("B", stage, m) for m in backwards]
         for stage in range(n_stages)
     ]
 
