@@ -74,6 +74,7 @@ ORDER = [
     "pipeline.announce",
     "pipeline.boxes",
     "pipeline.clocks",
+    "pipeline.step",
     "pipeline.engine",
     "pipeline",
     "ranks.preload",

@@ -1,5 +1,6 @@
 """The engine: every rank runs its list of a `Schedule`, action by action, on real tensors."""
 
-from mpedu.pipeline.engine import PipelineEngine, StepResult
+from mpedu.pipeline.engine import PipelineEngine
+from mpedu.pipeline.step import StepResult
 
 __all__ = ["PipelineEngine", "StepResult"]
