@@ -70,7 +70,7 @@ RECORDS: dict[type, tuple[Field, ...]] = {
     Action: (_TEXT, _WHOLE, _WHOLE),
     Span: (_WHOLE, _TEXT, _WHOLE, _WHOLE, _NUMBER, _NUMBER),
     Timeline: (_SPANS, _WHOLE, _NO_MESSAGES),
-    Costs: (_PER_STAGE, _PER_STAGE, _HALF, _HALF, _NUMBER),
+    Costs: (_PER_STAGE, _PER_STAGE, _HALF, _HALF, _NUMBER, _PER_STAGE, _FLAG),
     RunReport: (_SCHEDULE, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS),
     SumRun: (_BY_RANK, _BY_RANK, _NUMBERS, _NUMBER, _NUMBER, _NUMBER),
     ModelConfig: (_TEXT, *[_WHOLE] * 7, *[_FLAG] * 4),
