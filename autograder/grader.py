@@ -282,7 +282,12 @@ def set_up_imports(master: Node, runtime: Path) -> list[str]:
                     found |= {alias.name for alias in node.names}
                 elif isinstance(node, ast.ImportFrom) and node.module:
                     found.add(node.module)
-    return sorted(name for name in found if (runtime / f"{name.replace('.', '/')}.py").exists())
+    paths = {name: runtime / name.replace(".", "/") for name in found}
+    return sorted(
+        name
+        for name, path in paths.items()
+        if path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+    )
 
 
 def manual_points(unit: Unit) -> float:
