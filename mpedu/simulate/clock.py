@@ -28,7 +28,7 @@ def simulate_until_stuck(schedule: Schedule, costs: Costs | None = None) -> Time
     waits = all_needs(schedule, n_stages)
     owner = stage_to_rank(schedule)
     from_others = {
-        action: [need for need in needs if owner[need.stage] != owner[action.stage]]
+        action: [need for need in needs if owner.get(need.stage) != owner[action.stage]]
         for action, needs in waits.items()
     }
     sent_on = {need for needs in from_others.values() for need in needs}

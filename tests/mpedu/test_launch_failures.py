@@ -162,7 +162,7 @@ class TestReports:
         lines = str(caught(program)).splitlines()
         assert "was given stages []" in lines[0]
         assert lines[1].startswith("  test_launch_failures.py") and "PipelineEngine(" in lines[1]
-        assert lines[2].startswith("  pipeline.py")
+        assert lines[2].startswith("  engine.py")
 
     def test_a_failure_is_told_though_a_limit_passes_just_after_it(self):
         def program(comm):

@@ -8,7 +8,6 @@ from mpedu.families import gpipe, one_f_one_b
 from mpedu.launch import run_ranks
 from mpedu.pipeline import PipelineEngine
 from mpedu.ranks.errors import RankError
-from mpedu.schedule import Action
 
 N_RANKS = 3
 GOOD = one_f_one_b(N_RANKS, 3)
@@ -18,10 +17,6 @@ def swapped(schedule):
     """Rank 1 with its first two entries changed about."""
     first, second, *others = schedule[1]
     return [schedule[0], [second, first, *others], *schedule[2:]]
-
-
-def split_backward():
-    return [[Action(kind, stage, 0) for kind in "FIW"] for stage in range(N_RANKS)]
 
 
 def made(comm, schedule, stages=None):
@@ -57,10 +52,6 @@ BAD = {
         "lists for 2 ranks and 3 run; start 2 ranks, or make a schedule for 3",
     ),
     "different schedules": (different, "the ranks were given different schedules"),
-    "split backward": (
-        lambda comm: made(comm, split_backward()),
-        "this engine runs F and B; the schedule also has I, W",
-    ),
     "no stages": (
         lambda comm: made(comm, GOOD, {}),
         "was given stages []; its list works on stages [",
