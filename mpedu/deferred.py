@@ -89,22 +89,24 @@ class _Deferred(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, queue: WeightQueue
     ) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.bias, ctx.queue = bias, queue
+        ctx.parameters, ctx.queue = (weight, bias), queue
         return F.linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (y_gradient,) = gradients
-        x, weight = ctx.saved_tensors
+        x, weight = ctx.saved_tensors  # after hooks, such as a checkpoint's, not the parameter
+        x = x.detach()  # or what is owed would keep the graph before it
+        parameter, bias = ctx.parameters
         need_x, *need_products, _ = ctx.needs_input_grad
         products: list[tuple[Tensor, Callable[[], Tensor]]] = [
-            (weight, lambda: _rows(y_gradient).t() @ _rows(x)),
-            (ctx.bias, lambda: _rows(y_gradient).sum(0)),
+            (parameter, lambda: _rows(y_gradient).t() @ _rows(x)),
+            (bias, lambda: _rows(y_gradient).sum(0)),
         ]
         made: list[Tensor | None] = [None, None]
-        for place, (parameter, product) in enumerate(products):
+        for place, (owed, product) in enumerate(products):
             if need_products[place] and ctx.queue.open:
-                ctx.queue.owe(parameter, product)
+                ctx.queue.owe(owed, product)
             elif need_products[place]:
                 made[place] = product()
         return y_gradient.matmul(weight) if need_x else None, *made, None
