@@ -9,7 +9,7 @@ import itertools
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 _PREFIX = "exercises"
 _OWN, _MOUNTED = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
 _REMOVE_S = 2.0
+_FREE_SHARE = 16  # a warm parent grows a little with what it forks
 _numbers = itertools.count()
 
 
@@ -28,6 +29,7 @@ class Files(NamedTuple):
     swap: str  # with the memory together, or by itself
     usage: str
     events: str
+    held: tuple[str, str]  # of memory.stat: what the kernel cannot take back by itself
 
 
 _FILES = {
@@ -36,8 +38,9 @@ _FILES = {
         "memory.memsw.limit_in_bytes",
         "memory.usage_in_bytes",
         "memory.oom_control",
+        ("rss", "shmem"),
     ),
-    2: Files("memory.max", "memory.swap.max", "memory.current", "memory.events"),
+    2: Files("memory.max", "memory.swap.max", "memory.current", "memory.events", ("anon", "shmem")),
 }
 
 
@@ -47,6 +50,7 @@ class Group:
     def __init__(self, version: int, memory: Path, pids: Path) -> None:
         self._version, self._memory, self._pids = version, memory, pids
         self._folders = list(dict.fromkeys((memory, pids)))
+        self._idle_bytes = self._n_bytes = 0
         self.note = f"memory and processes counted together by cgroup v{version}"
 
     @classmethod
@@ -79,19 +83,38 @@ class Group:
         Only ever less: the limit of memory may not pass the one with swap.
         """
         files = _FILES[self._version]
+        self._idle_bytes, self._n_bytes = self._held(), n_bytes
         most = int((self._memory / files.usage).read_text()) + n_bytes
         (self._memory / files.memory).write_text(str(most))
         with suppress(OSError):  # without swap there is none to count
             (self._memory / files.swap).write_text(str(most if self._version == 1 else 0))
         (self._pids / "pids.max").write_text(str(n_processes))
 
+    def is_free(self, wait_s: float) -> bool:
+        """Whether nearly all it was given is there for a new process, or is within that time.
+
+        Memory that belonged to no process goes some time after the last one that could reach it.
+        """
+        deadline = time.monotonic() + wait_s
+        while self._held() - self._idle_bytes > self._n_bytes / _FREE_SHARE:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
     def n_killed(self) -> int:
         """How many of its processes the kernel has killed for want of memory."""
+        return self._sum(_FILES[self._version].events, ("oom_kill",))
+
+    def _held(self) -> int:
+        """Bytes that only the end of who holds them frees."""
+        return self._sum("memory.stat", _FILES[self._version].held)
+
+    def _sum(self, file: str, names: Sequence[str]) -> int:
+        """The sum of the numbers of those names; 0 where the file is gone."""
         with suppress(OSError):
-            for line in (self._memory / _FILES[self._version].events).read_text().splitlines():
-                name, _, n = line.partition(" ")
-                if name == "oom_kill":
-                    return int(n)
+            lines = map(str.split, (self._memory / file).read_text().splitlines())
+            return sum(int(n) for name, n in lines if name in names)
         return 0
 
     def remove(self) -> None:

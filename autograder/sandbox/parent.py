@@ -22,6 +22,7 @@ from autograder.worker.walls import Limits, processes_of
 _START_S = 120.0  # a loaded machine needs long to import torch
 _STOP_S = 5.0
 _END_S = 10.0
+_FREE_S = 2.0
 _HERE_S = 30.0  # for a fork and its walls, which take 20 ms on a quiet machine
 _HERE = encode(HERE, envelope=1)
 
@@ -87,6 +88,10 @@ class WarmParent:
             return False
         return True
 
+    def is_free(self) -> bool:
+        """Whether nothing is left of exercises that are over, or soon will be."""
+        return self.group is None or self.group.is_free(_FREE_S)
+
     def start(self, link: socket.socket, life: socket.socket, output: int) -> "WarmParent":
         """Forks a process for one exercise that gets these three (see `worker.Job`); itself."""
         try:
@@ -135,6 +140,10 @@ class FreshParents:
     def ended(self, wait_s: float = 0.0) -> bool:
         """Never: each exercise gets a new worker."""
         return False
+
+    def is_free(self) -> bool:
+        """Always, for the same reason."""
+        return True
 
     def close(self) -> None:
         """Ends all workers."""

@@ -95,7 +95,9 @@ class Sandbox:
     ) -> RemoteSubject:
         # Walls once found are never given up: a new parent has them or there is none.
         rung = self.walls.rung
-        if self._parent and (self._n_opened >= self._per_parent or self._parent.ended()):
+        if self._parent and (
+            self._n_opened >= self._per_parent or self._parent.ended() or not self._parent.is_free()
+        ):
             self.close()
         if self._parent is None:
             self._parent = self._new_parent(rung)

@@ -30,6 +30,22 @@ _CORE_S = 600.0  # to wait for a core
 _LOOK_S = 0.05
 
 
+@contextmanager
+def _of_ours() -> Iterator[None]:
+    """Inside, what a process of the reference does wrong is not the student's fault.
+
+    But that there is no memory: the student's process, which shares it, has left none.
+    """
+    try:
+        yield
+    except StudentError as error:
+        if error.kind == "out_of_memory":
+            raise
+        if error.kind == "timeout":
+            raise TooNoisy(f"the reference got too little time: {error.message}") from None
+        raise RuntimeError(f"the reference gives no answer: {error.message}") from None
+
+
 class RemoteTurns:
     """A student's process and two of the reference, all standing still outside their turns."""
 
@@ -50,11 +66,9 @@ class RemoteTurns:
         return one_core()
 
     def reference(self, which: int, arguments: Sequence[Any]) -> Turn:
-        """A turn of a reference; RuntimeError where it fails, for it is ours."""
-        try:
+        """A turn of a reference; TooNoisy or RuntimeError where it gives no answer."""
+        with _of_ours():
             return self._references[which].turn(arguments)
-        except StudentError as error:
-            raise RuntimeError(f"the reference gives no answer: {error.message}") from None
 
     def student(self, arguments: Sequence[Any]) -> Turn:
         """A turn of the student's function; StudentError where it gives no answer."""
@@ -77,16 +91,19 @@ class Observed:
         # Two: with one, whoever comes after itself would find its own work in the caches.
         references = [self._fresh([("reference", reference)], name) for _ in range(2)]
         self._student._rivals += references
-        lanes = [Lane(one, name, example) for one in (self._student, *references)]
-        return RemoteTurns(lanes[0], lanes[1:], self._student.measured.setdefault(name, {}))
+        student = Lane(self._student, name, example)
+        with _of_ours():
+            lanes = [Lane(one, name, example) for one in references]
+        return RemoteTurns(student, lanes, self._student.measured.setdefault(name, {}))
 
     def peaks(
         self, name: str, reference: str, arguments: tuple[Any, ...]
     ) -> tuple[Peaks, Any, Any]:
         """Memory of one call of that function and of the reference, and both answers."""
         ours = [("reference", reference)]
-        idle, _ = _peak_bytes(self._fresh(ours, name), name, arguments, calls=False)
-        most, expected = _peak_bytes(self._fresh(ours, name), name, arguments)
+        with _of_ours():
+            idle, _ = _peak_bytes(self._fresh(ours, name), name, arguments, calls=False)
+            most, expected = _peak_bytes(self._fresh(ours, name), name, arguments)
         used, got = _peak_bytes(self._fresh(self._student._cells, name), name, arguments)
         found = Peaks(used - idle, most - idle)
         self._student.measured[f"{name}, memory"] = found._asdict()

@@ -229,6 +229,18 @@ def test_a_reference_that_fails_is_a_defect_of_ours(sandbox):
             turns.reference(0, X)
 
 
+def test_a_reference_that_gets_no_time_is_noise(runtime):
+    slow = "import time\ndef dispatch(x):\n    time.sleep(9)"
+    with (
+        Sandbox(runtime, Limits(call_s=0.5)) as hasty,
+        hasty.open([("a", toy.INDEXED)], ["dispatch"], alone=True) as subject,
+    ):
+        turns = subject.observed.turns("dispatch", slow, X)
+        for _ in range(2):
+            with pytest.raises(TooNoisy, match="the reference got too little time"):
+                turns.reference(0, X)
+
+
 def test_only_what_is_alone_can_be_timed(lane):
     with pytest.raises(ValueError, match="observed"):
         lane(toy.INDEXED, alone=False)

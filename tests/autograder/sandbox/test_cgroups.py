@@ -91,6 +91,18 @@ def test_memory_that_belongs_to_no_process_is_the_student_s_all_the_same(counted
     assert works(counted)
 
 
+def test_what_never_gets_free_is_left_to_the_parent_it_belongs_to(
+    counted: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if counted.rung == PER_EXERCISE:
+        pytest.skip("every exercise has a parent of its own")
+    assert works(counted)
+    before, group = counted._parent, group_of(counted)
+    monkeypatch.setattr(group, "_held", lambda: 200 * 2**20)
+    assert works(counted)
+    assert counted._parent is not before
+
+
 def test_processes_are_counted_together(counted: Sandbox) -> None:
     source = """
 import os, time
