@@ -10,6 +10,7 @@ from typing import NamedTuple
 from autograder.gradebook.marks import NONE_GIVEN, AllMarks
 from autograder.grader import (
     MOST_TRIES,
+    NOISY_TRIES,
     Graded,
     Grader,
     source_notebook,
@@ -173,7 +174,7 @@ def _graded(
         # Decided once: a student who brings down a process must not get the next one unwalled.
         args = (units, settings._replace(rung=walls.rung), secrets.token_hex(4))
         n_exercises = max(len(unit.fingerprints) for unit in units.values())
-        limit_s = _SPARE_S + n_exercises * MOST_TRIES * _exercise_s(settings.limits)
+        limit_s = _SPARE_S + n_exercises * NOISY_TRIES * _exercise_s(settings.limits)
         most_tries = MOST_TRIES * n_exercises
         tasks = run_tasks(graders, args, readable, settings.jobs, limit_s, most_tries)
         with closing(tasks) as outcomes:

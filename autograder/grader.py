@@ -15,6 +15,7 @@ from autograder.records.fingerprint import short_hash
 from autograder.records.journal import Journal, Judged
 from autograder.sandbox import PRELOAD, Limits, RemoteSubject, Sandbox, is_bare
 from autograder.seeds import case_seed
+from autograder.speed import TooNoisy
 from autograder.submissions.cells import Node, nbgrader_metadata, read_notebook, role
 from autograder.submissions.ingest import Refusal, Submission, ingest
 from autograder.submissions.magics import plain_python
@@ -23,6 +24,8 @@ from autograder.submissions.own_cells import Runnable
 ROOT = Path(__file__).resolve().parent.parent
 NONE_RAN = "none of it ran"  # in place of the walls
 MOST_TRIES = 3  # of an exercise where something failed on our side
+NOISY_TRIES = 6  # of one whose speed could not be told, which is nobody's defect
+_PAUSE_S = 1.0  # after the first of these, then longer: what makes noise goes on for a while
 
 
 def unit_of_assignment(assignment: str) -> Unit:
@@ -162,8 +165,8 @@ class Grader:
         known = journal.known(key)
         if known is not None and self._holds(known):
             return known
-        reason = "the process that grades ended each time"
-        while (n_tries := journal.n_begun(key)) < MOST_TRIES:
+        reason, most = "the process that grades ended each time", MOST_TRIES
+        while (n_tries := journal.n_begun(key)) < most:
             journal.begin(key)
             try:
                 with process_ends_after(self.process_ends_s):
@@ -171,6 +174,9 @@ class Grader:
             except Exception as error:  # a defect of ours is nobody's 0 points
                 reason = f"{type(error).__name__}: {error}"
                 self.sandbox.close()
+                if isinstance(error, TooNoisy):
+                    most = NOISY_TRIES
+                    time.sleep(_PAUSE_S * (n_tries + 1))
             else:
                 judged.run["tries"] = n_tries + 1
                 journal.add(judged)

@@ -47,13 +47,16 @@ class Seen(NamedTuple):
     score: int | None
     seconds: float
     measured: dict[str, Any]
+    reason: str = ""  # why there is no score
 
 
 def main() -> None:
     """Runs what the command line asks for and prints what was found."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("calibrate", "soak"))
-    parser.add_argument("--gradings", type=int, default=300, metavar="N", help="of each answer")
+    parser.add_argument(
+        "--gradings", type=int, default=300, metavar="N", help="of each answer, or 0"
+    )
     parser.add_argument("--hogs", type=int, default=4, metavar="N", help="processes that compute")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--class-runs", type=int, default=20, metavar="N")
@@ -67,7 +70,8 @@ def main() -> None:
             return
         with loaded(args.hogs), pool(runtime, args.jobs) as workers:
             print(f"{os.cpu_count()} cores, {args.hogs} hogs, {args.jobs} gradings at a time")
-            soak(workers, args.gradings)
+            if args.gradings:
+                soak(workers, args.gradings)
             class_again_and_again(workers, args.students, args.class_runs)
 
 
@@ -125,7 +129,8 @@ def _graded_as_in_class(answer: str) -> Seen:
     cells = [Cell("solution", ANSWERS[answer])]
     graded = _HERE["grader"].grade_submission(Submission("", cells, []))
     done = graded.status == "graded"
-    return Seen(answer, graded.exercises[0].score if done else None, graded.seconds, {})
+    score = graded.exercises[0].score if done else None
+    return Seen(answer, score, graded.seconds, {}, graded.reason)
 
 
 def calibrate(runtime: Path, n_gradings: int) -> None:
@@ -174,6 +179,9 @@ def class_again_and_again(workers: Any, n_students: int, n_runs: int) -> None:
     for _ in range(n_runs):
         seen = workers.map(_graded_as_in_class, students, chunksize=1)
         lists[tuple(one.score for one in seen)] += 1
+        for one in seen:
+            if one.score != SCORES[one.answer]:
+                print(f"  {one.answer}: {one.score}, not {SCORES[one.answer]} {one.reason}")
     right = tuple(SCORES[answer] for answer in students)
     print(
         f"a class of {n_students} graded {n_runs} times: {len(lists)} different lists of scores,"
