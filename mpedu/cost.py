@@ -1,5 +1,6 @@
 """The lectures' closed forms. Both bubble definitions always carry their names."""
 
+from mpedu.calls import even_sizes
 from mpedu.faults import require_at_least
 
 COLLECTIVES = (
@@ -29,6 +30,35 @@ def bubble_over_ideal(n_stages: int, n_microbatches: int) -> float:
     """
     require_at_least(1, n_stages=n_stages, n_microbatches=n_microbatches)
     return (n_stages - 1) / n_microbatches
+
+
+def gpipe_peak_activation(
+    n_samples: int, n_layers: int, n_stages: int, n_microbatches: int, checkpoint: bool
+) -> int:
+    """Activations that the fullest of K devices holds at most, N + L/K * N/M with checkpoints.
+
+    One unit is what one layer leaves for one sample, or the input of a stage for one sample. All
+    stage inputs are held, and one stage's layers for the micro-batch whose backward runs (GPipe,
+    Huang et al. 2019, section 2.3); without checkpoints every layer for all samples, L/K * N.
+    Where they do not divide, the largest stage and the largest micro-batch count.
+    """
+    require_at_least(1, n_samples=n_samples, n_layers=n_layers)
+    require_at_least(1, n_stages=n_stages, n_microbatches=n_microbatches)
+    n_own = even_sizes(n_layers, n_stages)[0]
+    if not checkpoint:
+        return n_own * n_samples
+    return n_samples + n_own * even_sizes(n_samples, n_microbatches)[0]
+
+
+def bubble_interleaved(n_ranks: int, n_microbatches: int, n_chunks: int) -> float:
+    """Idle share of total time with v chunks per rank, (K-1) / (v M + K-1), in [0, 1).
+
+    Holds for interleaved 1F1B on K ranks with equal stages and free messages, where K divides the
+    M micro-batches (Megatron-LM, Narayanan et al. 2021, section 2.2.2, which gives the ratio to
+    ideal time, (K-1) / (v M)).
+    """
+    require_at_least(1, n_ranks=n_ranks, n_microbatches=n_microbatches, n_chunks=n_chunks)
+    return (n_ranks - 1) / (n_chunks * n_microbatches + n_ranks - 1)
 
 
 def collective_bytes(operation: str, n_bytes: int, n_ranks: int) -> int:

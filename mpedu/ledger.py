@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -12,15 +12,20 @@ from statistics import fmean, median
 from typing import Any, NamedTuple, TextIO
 
 from mpedu.faults import Failure
+from mpedu.mesh import places
+from mpedu.pipeline import StepResult
 from mpedu.plot import loss_curve, overlay
+from mpedu.schedule import KINDS, actions_of, peak_in_flight, stage_to_rank
 from mpedu.simulate import Costs, Timeline, simulate
 from mpedu.trace import write_trace
-from mpedu.training import CHECKPOINTS, StepReport, TrainConfig
+from mpedu.train_config import CHECKPOINTS, TrainConfig
+from mpedu.training import StepReport
 
 EMULATED = "devices are emulated by a clock: this shows order, not this machine's speed"
 METRICS = "metrics.jsonl"
 LOCK = "lock"  # held open by the run in a folder
 WELL_ABOVE = 0.05  # of an idle share over its prediction: asks for a word
+NEVER_S = 1.0  # of work that no stage does
 N_FIRST = 2  # steps left out of means: the first ones also agree on shapes and fill caches
 
 
@@ -66,8 +71,9 @@ class Ledger:
         self.schedule = config.make_schedule()
         self.earlier = list(earlier)
         self.steps: list[Step] = []  # those of this run
-        self.peaks: list[int] = []  # micro-batches in flight, by rank
-        self.timeline: Timeline | None = None  # of the last step
+        # By pipeline rank, the most of all data ranks, in (stage, micro-batch) units.
+        self.peaks: list[int] = []
+        self.timeline: Timeline | None = None  # of the last step, on the first data rank
         self._reports: dict[int, dict[int, StepReport]] = {}
         self._spent_s: dict[tuple[str, int], float] = defaultdict(float)  # after the first steps
         self._file = None if folder is None else folder / METRICS
@@ -81,28 +87,35 @@ class Ledger:
         """
         told = self._reports.setdefault(report.step, {})
         told[rank] = report
-        if len(told) < self.config.pp:
+        if len(told) < self.config.n_ranks:
             return
         del self._reports[report.step]
-        self._add([told[rank] for rank in range(self.config.pp)])
+        self._add([told[rank] for rank in range(self.config.n_ranks)])
 
     def _add(self, reports: list[StepReport]) -> None:
         """Takes a step that all ranks have told of."""
-        results = [report.result for report in reports]
-        spans = [span for result in results for span in result.spans]
-        self.timeline = Timeline(spans, self.config.pp)
+        pp, dp = self.config.pp, self.config.dp
+        pipelines: list[list[StepResult]] = [[] for _ in range(dp)]  # by data rank
+        for report, place in zip(reports, places(pp, dp), strict=True):
+            pipelines[place.dp].append(report.result)
+        ran = [Timeline([span for r in pipeline for span in r.spans], pp) for pipeline in pipelines]
+        self.timeline = ran[0]
         if len(self.steps) >= N_FIRST:
-            for span in spans:
+            for span in (span for timeline in ran for span in timeline.spans):
                 self._spent_s[span.kind, span.stage] += float(span.end_s - span.start_s)
-        self.peaks = [result.peak_in_flight for result in results]
-        start_s = min(result.start_s for result in results)
-        worked_s = self.config.pp * (max(result.end_s for result in results) - start_s)
+        self.peaks = [
+            max(result.peak_in_flight for result in same) for same in zip(*pipelines, strict=True)
+        ]
+        # Each pipeline in a time of its own: data ranks start a little apart.
+        worked_s = sum(pp * duration_s(pipeline) for pipeline in pipelines)
+        first = reports[0].result
+        start_s = min(report.result.start_s for report in reports)
         step = Step(
             reports[0].step,
-            results[0].loss,
-            results[0].n_tokens,
+            first.loss,
+            first.n_tokens,
             max(report.updated_s for report in reports) - start_s,
-            1 - float(self.timeline.busy_s) / worked_s,
+            1 - sum(float(timeline.busy_s) for timeline in ran) / worked_s,
             reports[0].gradient_norm,
         )
         self.steps.append(step)
@@ -142,10 +155,16 @@ class Ledger:
         """The schedule on the model clock at this run's own mean time per stage, if it has any."""
         if not self._spent_s:
             return None
-        n_each = self.config.n_microbatches * len(self._later())
-        stages = range(self.config.pp)
-        forward, backward = ([self._spent_s[kind, s] / n_each for s in stages] for kind in "FB")
-        return simulate(self.schedule, Costs(forward, backward))
+        n_ran = len(self._later()) * self.config.dp
+        n_actions = Counter((action.kind, action.stage) for _, action in actions_of(self.schedule))
+
+        def mean_s(kind: str, stage: int) -> float:
+            n_done = n_actions[kind, stage] * n_ran
+            return self._spent_s[kind, stage] / n_done if n_done else NEVER_S
+
+        stages = range(len(stage_to_rank(self.schedule)))
+        forward, backward, inputs, weights = ([mean_s(k, s) for s in stages] for k in KINDS)
+        return simulate(self.schedule, Costs(forward, backward, inputs, weights))
 
     def idle_in_words(self) -> str:
         """The measured idle share beside the predicted ones, in one line."""
@@ -158,20 +177,36 @@ class Ledger:
             return words
         return f"{words}; the rest is waiting for messages and for a processor that others use"
 
+    def peaks_in_words(self) -> str:
+        """The most that each pipeline rank held at once, beside what the list says, in one line."""
+        peaks = ", ".join(f"rank {rank}: {peak}" for rank, peak in enumerate(self.peaks))
+        is_cut = len(stage_to_rank(self.schedule)) > self.config.pp
+        unit = "activations of a stage and micro-batch" if is_cut else "micro-batches"
+        most = ", the most of any data rank" * (self.config.dp > 1)
+        return f"{peaks} {unit}{most} (the list says {peak_in_flight(self.schedule)})"
+
     def draw(self, folder: Path, floor: float) -> list[Path]:
         """The pictures and the trace of a run, in `folder`: their paths."""
         made = [folder / "loss.png", folder / "timeline.png", folder / "trace.json"]
         if not self.steps or self.timeline is None:
             return []
-        loss_curve({f"pp {self.config.pp}": self.losses}, floor).save(made[0])
+        degrees = f"pp {self.config.pp}" + f", dp {self.config.dp}" * (self.config.dp > 1)
+        loss_curve({degrees: self.losses}, floor).save(made[0])
         predicted = self.predicted_as_timed() or self.predicted()
         overlay(predicted, self.timeline, self._title()).save(made[1])
         write_trace(self.timeline, made[2], predicted)
         return made
 
     def _title(self) -> str:
-        name = f"{self.config.schedule}, {self.config.pp} stages, the last step"
+        name = f"{self.config.schedule}, {len(stage_to_rank(self.schedule))} stages, the last step"
+        if self.config.dp > 1:
+            name += f", data rank 0 of {self.config.dp}"
         return f"{name}; {EMULATED}" if self.config.costs else name
+
+
+def duration_s(pipeline: list[StepResult]) -> float:
+    """Of a step, from the first start to the last end of the ranks of a pipeline."""
+    return max(r.end_s for r in pipeline) - min(r.start_s for r in pipeline)
 
 
 def _share(timeline: Timeline, given: str) -> str:

@@ -29,7 +29,8 @@ class HeldBytes(saved_tensors_hooks):
         self._ignored: set[int] = set()  # addresses, for as long as their storages live
         self._size: dict[int, int] = {}
         self._n_users: Counter[tuple[Hashable, int]] = Counter()  # of a storage, under each key
-        self.peak_bytes = 0
+        self._n_keys: Counter[int] = Counter()  # of a storage
+        self.live_bytes = self.peak_bytes = 0  # held now, whoever saved it, and at most
         self.ignore(*ignore)
 
     def __enter__(self) -> "HeldBytes":  # type: ignore[override]
@@ -41,11 +42,6 @@ class HeldBytes(saved_tensors_hooks):
         for tensor in tensors:
             self._ignored.add(_address(tensor))
             weakref.finalize(tensor.untyped_storage(), self._ignored.discard, _address(tensor))
-
-    @property
-    def live_bytes(self) -> int:
-        """Held now, whoever saved it."""
-        return sum(self._size[storage] for storage in {storage for _, storage in self._n_users})
 
     def by_key(self) -> dict[Hashable, int]:
         """Bytes held now under each key; a storage saved under two keys counts under both."""
@@ -59,8 +55,12 @@ class HeldBytes(saved_tensors_hooks):
         storage = _address(x)
         if storage not in self._ignored:
             user = (self._key(), storage)
-            self._size[storage] = x.untyped_storage().nbytes()
             self._n_users[user] += 1
+            if self._n_users[user] == 1:
+                self._n_keys[storage] += 1
+                if self._n_keys[storage] == 1:
+                    self._size[storage] = x.untyped_storage().nbytes()
+                    self.live_bytes += self._size[storage]
             self.peak_bytes = max(self.peak_bytes, self.live_bytes)
             weakref.finalize(saved, self._drop, user)
         return saved
@@ -69,9 +69,15 @@ class HeldBytes(saved_tensors_hooks):
         return saved.x
 
     def _drop(self, user: tuple[Hashable, int]) -> None:
+        _, storage = user
         self._n_users[user] -= 1
-        if not self._n_users[user]:
-            del self._n_users[user]
+        if self._n_users[user]:
+            return
+        del self._n_users[user]
+        self._n_keys[storage] -= 1
+        if not self._n_keys[storage]:
+            del self._n_keys[storage]
+            self.live_bytes -= self._size.pop(storage)
 
 
 class _Saved:
@@ -102,8 +108,8 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _count(self, x: Tensor) -> None:
         storage, address = x.untyped_storage(), _address(x)
-        if not storage.nbytes():
-            return  # all empty storages have one address
+        if not storage.nbytes() or x.is_meta:
+            return  # all empty storages have one address, and so have those without memory
         self._size[address] = storage.nbytes()
         self.live_bytes += storage.nbytes()
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mpedu.schedule import Schedule
+from mpedu.schedule import Action, Schedule
 
 CAUSES = (
     "none",  # nothing is wrong
@@ -59,8 +59,7 @@ class RunReport(NamedTuple):
             "",
         ]
         for stage, actions in enumerate(self.schedule):
-            order = " ".join(f"{action.kind}{action.microbatch}" for action in actions)
-            lines.append(f"stage {stage}: {order}")
+            lines.append(f"stage {stage}: {_order(actions)}")
         return "\n".join(lines)
 
 
@@ -119,3 +118,53 @@ class SumRun(NamedTuple):
 
 def _elements(values: Iterable[float]) -> str:
     return " ".join(f"{value:6.4g}" for value in values)
+
+
+ENGINE_CAUSES = (
+    "none",  # nothing is wrong
+    "not_divided",  # the mean losses of the micro-batches are added up, undivided
+    "overwritten",  # each backward clears the gradient of those before it
+    "reduced_each_time",  # each backward sums the gradient over the replicas, not just the last
+    "own_gradient",  # stages before the last differentiate the sum of y, not what they received
+    "one_buffer",  # a backward uses the kept values of the latest forward
+    "never_freed",  # what a forward kept stays until the end
+    "other_order",  # ranks run another list than theirs
+)
+
+
+class EngineRun(NamedTuple):
+    """One step of a pipeline that runs as several replicas, beside the same step by one process.
+
+    schedule: the list of each rank. record: what each rank did, in order.
+    sizes: samples of each micro-batch. n_replicas: pipelines with data of their own, whose
+    gradients are summed.
+    ratios: by stage, then by micro-batch: what of it is in the gradient, over the gradient of its
+        own mean loss, so the weight with which it counted.
+    across: by stage, the part of the gradient that is along none of these, over its whole length.
+    held: by rank, the most micro-batches for which it kept something at a time.
+    """
+
+    schedule: Schedule
+    record: Schedule
+    sizes: tuple[int, ...]
+    n_replicas: int
+    ratios: list[list[float]]
+    across: tuple[float, ...]
+    held: tuple[int, ...]
+
+    def __str__(self) -> str:
+        total = sum(self.sizes)
+        lines = [f"{len(self.schedule)} ranks, {self.n_replicas} replicas", ""]
+        for rank, (actions, done) in enumerate(zip(self.schedule, self.record, strict=True)):
+            lines += [f"rank {rank} list:   {_order(actions)}", f"       record: {_order(done)}"]
+        lines += ["", _row("micro-batch", range(len(self.sizes))), _row("samples", self.sizes)]
+        lines.append(_row("share", (_digits(size / total) for size in self.sizes)))
+        for stage, ratios in enumerate(self.ratios):
+            lines.append(_row(f"ratio, stage {stage}", map(_digits, ratios)))
+        lines += ["", _row("stage, rank", range(len(self.schedule)))]
+        lines += [_row("across", map(_digits, self.across)), _row("kept at most", self.held)]
+        return "\n".join(lines)
+
+
+def _order(actions: Iterable[Action]) -> str:
+    return " ".join(f"{action.kind}{action.microbatch}" for action in actions)

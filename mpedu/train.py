@@ -1,29 +1,41 @@
-"""`./course train`: a small GPT on a pipeline of real ranks, on real text."""
+"""`./course train`: a small GPT on pipelines of real ranks, on real text."""
 
 import argparse
 import os
-import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
 from mpedu.checkpoint import Checkpoint, check_same, latest_checkpoint, remove_partial
+from mpedu.comm import Comm
 from mpedu.corpus import Corpus
-from mpedu.families import SCHEDULES
+from mpedu.cut import EVEN
 from mpedu.faults import Failure
 from mpedu.launch import run_ranks, warm_up
+from mpedu.layer_costs import LayerCosts, measure_layers
 from mpedu.ledger import EMULATED, METRICS, Ledger, Step, alone_in
+from mpedu.plot.layout import counted
 from mpedu.ranks.errors import RankError
-from mpedu.schedule import peak_in_flight
-from mpedu.training import CHECKPOINTS, Plan, TrainConfig, about_run, run_of, train_rank
+from mpedu.train_config import CHECKPOINTS, Plan, TrainConfig, about_run, run_of
+from mpedu.train_options import (
+    MEASURED,
+    OF_CONFIG,
+    OF_MODEL,
+    OF_PLAN,
+    given,
+    in_the_words_of_options,
+)
+from mpedu.train_options import add_arguments as add_arguments  # what a command is made of
+from mpedu.training import train_rank
 
-WAIT_S = 300.0  # longest single wait of a rank: longer than any step or checkpoint
+# A single wait of a rank may last longer than any step or checkpoint.
+LIMITS: dict[str, Any] = {"timeout_s": None, "wait_s": 300.0}
 N_LINES = 10  # of progress, where there is no terminal to draw a bar on
 AfterStep = Callable[[Step], None]
 
@@ -34,97 +46,42 @@ def train(
     resume: Checkpoint | None = None,
     after_step: AfterStep = lambda step: None,
     use_gpus: bool = True,
+    check_messages: bool = False,
 ) -> Ledger:
-    """The record of a training run on `config.pp` ranks; resume: goes on from there.
+    """The record of a training run on `config.n_ranks` ranks; resume: goes on from there.
 
     RankError where a rank failed, Failure where the loss is no finite number any more.
     """
     earlier = [] if resume is None else resume.about["losses"]
     ledger = Ledger(config, plan.folder, earlier, after_step)
     arguments = (config, plan, resume)
-    limits: dict[str, Any] = {"timeout_s": None, "wait_s": WAIT_S}
-    how = {**limits, "use_gpus": use_gpus, "check_messages": False}
-    run_ranks(train_rank, config.pp, *arguments, **how, on_report=ledger.take)
+    how = {**LIMITS, "use_gpus": use_gpus, "check_messages": check_messages}
+    run_ranks(train_rank, config.n_ranks, *arguments, **how, on_report=ledger.take)
     return ledger
 
 
+def measured_costs(config: TrainConfig, use_gpus: bool = True) -> LayerCosts:
+    """What a micro-batch of this run costs, on one rank of this machine with nothing beside it."""
+    (costs,) = run_ranks(_measure, 1, config, **LIMITS, use_gpus=use_gpus).results
+    return LayerCosts(*costs)
+
+
+def _measure(comm: Comm, config: TrainConfig) -> LayerCosts:
+    largest = -(-config.n_samples // (config.dp * config.n_microbatches))
+    dtype, checkpoint = config.torch_dtype, config.checkpoint
+    return measure_layers(
+        config.model, largest, device=comm.device, dtype=dtype, checkpoint=checkpoint
+    )
+
+
 # ---- the command ----
-
-
-def _file(text: str) -> str:
-    return str(Path(text).absolute())  # a run can go on from another folder
-
-
-def _folder(text: str) -> Path:
-    if not text:  # Path("") is the current folder
-        raise argparse.ArgumentTypeError("the name is empty; give a folder, . for this one")
-    return Path(text)
-
-
-class Option(NamedTuple):
-    """An option that sets the field of this name."""
-
-    flag: str
-    field: str
-    kind: Callable[[str], Any]
-    metavar: str
-    text: str
-
-
-OF_CONFIG = [
-    Option("--pp", "pp", int, "K", "pipeline ranks; 1 is the serial run"),
-    Option("--schedule", "schedule", str, "NAME", ", ".join(SCHEDULES)),
-    Option("--chunks", "n_chunks", int, "V", "stages per rank, for interleaved and looped-bfs"),
-    Option("--microbatches", "n_microbatches", int, "M", "micro-batches per batch"),
-    Option("--samples", "n_samples", int, "N", "samples per batch"),
-    Option("--learning-rate", "learning_rate", float, "LR", "of AdamW"),
-    Option("--seed", "seed", int, "N", "of weights, data order and dropout"),
-    Option("--corpus", "corpus", _file, "FILE", "text (default: Python's standard library)"),
-    Option("--device-clock-ms", "device_clock_ms", float, "MS", "emulate devices: MS a forward"),
-]
-OF_MODEL = [
-    Option("--layers", "n_layers", int, "N", "transformer blocks"),
-    Option("--d-model", "d_model", int, "N", "width"),
-    Option("--heads", "n_heads", int, "N", "attention heads"),
-    Option("--tokens", "n_positions", int, "N", "bytes per sample"),
-    Option("--dropout", "dropout", float, "P", "dropout probability"),
-]
-OF_PLAN = [
-    Option("--steps", "n_steps", int, "N", "the last step"),
-    Option("--save-every", "save_every", int, "N", "steps between checkpoints"),
-    Option("--out", "folder", _folder, "DIR", "takes all files (default: nothing is kept)"),
-]
-EPILOG = """example: ./course train --pp 2 --schedule gpipe --steps 100 --out run
-         ./course train --resume --steps 200 --out run
-
-With --resume, whatever is not given is as it was."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `./course train`."""
-    parser.description = "Trains a small GPT on real text, each pipeline stage in its own process."
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    default = TrainConfig()
-    for title, options, of in (
-        ("the training", OF_CONFIG, default),
-        ("the model", OF_MODEL, default.model),
-        ("how long, and what is kept", OF_PLAN, Plan()),
-    ):
-        group = parser.add_argument_group(title)
-        for flag, field, kind, metavar, text in options:
-            value = getattr(of, field)
-            shown = text if value is None else f"{text} (default: {value})"
-            group.add_argument(flag, dest=field, type=kind, metavar=metavar, help=shown)
-    group.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--cpu", action="store_true", help="leave GPUs alone")
 
 
 def run(args: argparse.Namespace) -> int:
     """Trains as asked; 0. ValueError for what cannot be asked, Failure when a rank failed."""
     resume = _resumed(args)
     config, plan = _asked(args, resume)
-    with _in_the_words_of_options():
+    with in_the_words_of_options():
         config.require_memory(psutil.virtual_memory().total)
         corpus = config.load_corpus()
         if resume is not None:
@@ -142,25 +99,17 @@ def run(args: argparse.Namespace) -> int:
                 "--resume goes on with it, another --out starts anew"
             )
         warm_up()
-        _introduce(config, corpus, resume)
         with _telling_the_way_on(plan.folder, args.cpu):
+            costs = None
+            if args.cut == MEASURED:
+                costs = measured_costs(config, not args.cpu)
+                layers = costs.cut(config.model.n_layers, len(config.n_blocks))
+                config = replace(config, cut=tuple(map(len, layers)))
+            _introduce(config, corpus, resume, costs)
             with _progress(plan.n_steps, resume.step if resume else 0) as after_step:
-                ledger = train(config, plan, resume, after_step, not args.cpu)
+                ledger = train(config, plan, resume, after_step, not args.cpu, args.check_messages)
             _summarise(ledger, corpus, plan.folder)
     return 0
-
-
-@contextmanager
-def _in_the_words_of_options() -> Iterator[None]:
-    """Says `--layers=0`, as it was typed, where an error says `n_layers=0`."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error)
-        flags = {option.field: option.flag for option in OF_CONFIG + OF_MODEL + OF_PLAN}
-        for field, flag in {**flags, "n_tokens": "--tokens"}.items():
-            text = re.sub(rf"\b(config\.(model\.)?)?{field}(?==| [<>]=)", flag, text)
-        raise ValueError(text) from None
 
 
 def _resumed(args: argparse.Namespace) -> Checkpoint | None:
@@ -171,21 +120,24 @@ def _resumed(args: argparse.Namespace) -> Checkpoint | None:
     found = latest_checkpoint(args.folder / CHECKPOINTS)
     if found is None:
         raise ValueError(f"{args.folder} holds no checkpoint; leave --resume out to start anew")
+    if args.cut == MEASURED:
+        raise ValueError(
+            f"--cut {MEASURED} with --resume: a run goes on with the cut it was saved with; "
+            "leave --cut out"
+        )
     return found
 
 
 def _asked(args: argparse.Namespace, resume: Checkpoint | None) -> tuple[TrainConfig, Plan]:
     """What was asked for; what was not is as in the checkpoint, or as by default."""
     config, plan = (TrainConfig(), Plan()) if resume is None else run_of(resume)
-    with _in_the_words_of_options():
-        model = replace(config.model, **_given(args, OF_MODEL))
-        config = replace(config, model=model, **_given(args, OF_CONFIG))
-        return config, replace(plan, **_given(args, OF_PLAN))
-
-
-def _given(args: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
-    values = {option.field: getattr(args, option.field) for option in options}
-    return {field: value for field, value in values.items() if value is not None}
+    with in_the_words_of_options():
+        model = replace(config.model, **given(args, OF_MODEL))
+        words = given(args, OF_CONFIG)
+        if words.get("cut") == MEASURED:
+            words["cut"] = EVEN  # until it is
+        config = replace(config, model=model, **words)
+        return config, replace(plan, **given(args, OF_PLAN))
 
 
 @contextmanager
@@ -219,14 +171,25 @@ def _way_on(folder: Path | None, cpu: bool) -> str:
 # ---- what the user sees ----
 
 
-def _introduce(config: TrainConfig, corpus: Corpus, resume: Checkpoint | None) -> None:
-    model = config.model
+def _introduce(
+    config: TrainConfig, corpus: Corpus, resume: Checkpoint | None, costs: LayerCosts | None
+) -> None:
+    model, n_stages = config.model, len(config.n_blocks)
+    tied = ", tied" * model.tied
+    shared = f"over {config.dp} data ranks, each " * (config.dp > 1)
+    cut = f", {n_stages} stages" * (n_stages > config.pp)
+    cut += f", blocks {','.join(map(str, config.n_blocks))}" * (n_stages > 1)
+    cut += f", checkpoint {config.checkpoint}" * (config.checkpoint != "none")
     lines = [
         f"text: {corpus.name}, {len(corpus.data)} bytes, digest {corpus.digest}",
-        f"model: {model.n_layers} blocks, d_model {model.d_model}, {config.n_tokens} tokens; "
-        f"batch: {config.n_samples} samples in {config.n_microbatches} micro-batches",
-        f"pipeline: {config.pp} ranks, {config.schedule}",
+        f"model: {model.n_layers} blocks, d_model {model.d_model}, {config.n_tokens} tokens{tied}; "
+        f"batch: {config.n_samples} samples {shared}in {config.n_microbatches} micro-batches",
+        f"pipeline: {counted(config.pp, 'rank')}, {config.schedule}{cut}",
     ]
+    if costs is not None:
+        shown = zip(("embedding", "a block", "head and loss"), costs, strict=True)
+        parts = ", ".join(f"{name} {1000 * seconds:.2f} ms" for name, seconds in shown)
+        lines.append(f"cut as measured: {parts} for a forward and backward of a micro-batch")
     if config.costs:
         lines.append(EMULATED)
     if resume is not None:
@@ -273,9 +236,7 @@ def _summarise(ledger: Ledger, corpus: Corpus, folder: Path | None) -> None:
     print(f"loss: {last.loss:.4f} nats per byte at step {last.step}; unigram entropy {entropy:.4f}")
     print(f"speed: {ledger.tokens_per_s:,.0f} tokens/s (median step)")
     print(f"idle share: {ledger.idle_in_words()}")
-    predicted = peak_in_flight(ledger.schedule)
-    peaks = [f"stage {stage}: {peak}" for stage, peak in enumerate(ledger.peaks)]
-    print(f"peak in flight: {', '.join(peaks)} micro-batches (the list says {predicted})")
+    print(f"peak in flight: {ledger.peaks_in_words()}")
     if ledger.config.costs:
         print(EMULATED)
     if folder is not None:

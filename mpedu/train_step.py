@@ -17,14 +17,16 @@ from mpedu.comm import Comm
 from mpedu.families import naive
 from mpedu.faults import require_at_least
 from mpedu.launch import run_ranks
-from mpedu.ledger import EMULATED
+from mpedu.ledger import EMULATED, duration_s
+from mpedu.mesh import Mesh
 from mpedu.model import GPTConfig, count_targets, token_loss
 from mpedu.pipeline import StepResult
 from mpedu.plot import Picture, draw_schedule, loss_curve, overlay
 from mpedu.plot.layout import counted
 from mpedu.schedule import Schedule, actions_of, stage_to_rank
 from mpedu.simulate import Timeline, simulate
-from mpedu.training import TrainConfig, Trainer
+from mpedu.train_config import TrainConfig
+from mpedu.training import Trainer
 from mpedu.validate import rank_word, validate_schedule
 
 N_SAMPLES = 16
@@ -38,6 +40,7 @@ class TrainedSteps(NamedTuple):
     timeline: of the last step. differences: by stage, the largest relative difference between its
     gradients and those of one process in the first step.
     tokens_per_s, serial_tokens_per_s: of the median step. devices: what the ranks ran on.
+    peaks: by rank, the most activations held at once, in (stage, micro-batch) units.
     """
 
     schedule: Schedule
@@ -49,6 +52,7 @@ class TrainedSteps(NamedTuple):
     serial_tokens_per_s: float
     devices: str
     is_emulated: bool
+    peaks: list[int]
 
     def __str__(self) -> str:
         n_ranks = len(self.schedule)
@@ -56,7 +60,8 @@ class TrainedSteps(NamedTuple):
         predicted, measured = simulate(self.schedule).idle_share, self.timeline.idle_share
         if self.is_emulated:
             shares = f"{float(measured):.1%} measured, {float(predicted):.1%} predicted"
-            return "\n".join([*lines, f"idle share: {shares}", EMULATED])
+            held = f"held at most, by rank: {', '.join(map(str, self.peaks))}"
+            return "\n".join([*lines, f"idle share: {shares}", held, EMULATED])
         lines.append("gradients beside those of one process, largest relative difference:")
         lines += [f"  stage {stage}: {value:.1e}" for stage, value in self.differences.items()]
         last = f"{self.losses[-1]:.4f} nats per byte, in one process {self.serial_losses[-1]:.4f}"
@@ -120,7 +125,7 @@ def train_step(
         serial_losses, serial_s, expected = serial.results[0]
     last = [steps[-1] for steps in results]
     timeline = Timeline([span for step in last for span in step.spans], len(made))
-    times_s = [_duration_s([steps[i] for steps in results]) for i in range(n_steps)]
+    times_s = [duration_s([steps[i] for steps in results]) for i in range(n_steps)]
     n_tokens = last[0].n_tokens
     return TrainedSteps(
         made,
@@ -132,6 +137,7 @@ def train_step(
         n_tokens / serial_s,
         ran[0][2],
         device_clock_ms is not None,
+        [max(step.peak_in_flight for step in steps) for steps in results],
     )
 
 
@@ -180,7 +186,7 @@ def _rank(
     comm: Comm, config: TrainConfig, schedule: Schedule, n_steps: int, scale: int
 ) -> tuple[list[StepResult], Gradients, str]:
     """One rank: every step's result, the first step's gradients, and its device in words."""
-    trainer = Trainer(comm, config, schedule, partial(_scaled_loss, scale=scale))
+    trainer = Trainer(Mesh(comm, config.pp), config, schedule, partial(_scaled_loss, scale=scale))
     corpus = config.load_corpus() if 0 in trainer.stages else None
     results: list[StepResult] = []
     gradients: Gradients = {}
@@ -221,16 +227,12 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def _duration_s(results: list[StepResult]) -> float:
-    return max(r.end_s for r in results) - min(r.start_s for r in results)
-
-
 def _serial(comm: Comm, config: TrainConfig, n_steps: int) -> tuple[list[float], float, Gradients]:
     """The same steps in one process with the whole batch at once and no engine.
 
     Its losses, the seconds of its median step, and the first step's gradients.
     """
-    trainer = Trainer(Alone(), config, naive(1, 1))
+    trainer = Trainer(Mesh(Alone()), config, naive(1, 1))
     (model,) = trainer.stages.values()
     corpus = config.load_corpus()
     losses, times_s = [], []

@@ -1,176 +1,26 @@
-"""Training a small GPT on a pipeline: what every rank runs, and what it tells of each step."""
+"""Training a small GPT on pipelines: what every rank runs, and what it tells of each step."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mpedu.checkpoint import Checkpoint, save_checkpoint
 from mpedu.comm import Comm
-from mpedu.corpus import Corpus, load_corpus
-from mpedu.families import make_schedule
-from mpedu.faults import require_at_least
-from mpedu.model import GPTConfig, build_stage, count_targets, token_loss
+from mpedu.corpus import Corpus
+from mpedu.cut import cut_layers
+from mpedu.mesh import Mesh
+from mpedu.model import build_stage, count_targets, share_tied, tied_stages, token_loss
 from mpedu.pipeline import PipelineEngine, StepResult
 from mpedu.schedule import Schedule, stage_to_rank
-from mpedu.simulate import Costs
+from mpedu.train_config import Plan, TrainConfig, about_run
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-BYTES = 256  # a byte is a token
 WARM_UP_STEPS = 10
-LARGEST = 1e30  # of a rate: float32 holds it and what AdamW makes of it
-CHECKPOINTS = "checkpoints"  # their place in the folder of a run
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """What a training run's losses depend on, and how it is cut; ValueError if it cannot be.
-
-    pp: pipeline ranks; 1 is the serial run. schedule: a name in `families.SCHEDULES`; n_chunks:
-    stages per rank, where the schedule leaves that open, None is 2.
-    n_samples: samples in a batch, of n_tokens bytes each; corpus: a file, or None for the standard
-    library's sources. device_clock_ms: emulates devices on which a forward takes so long.
-    """
-
-    pp: int = 2
-    schedule: str = "1f1b"
-    n_chunks: int | None = None
-    n_microbatches: int = 8
-    n_samples: int = 16
-    learning_rate: float = 1e-3
-    clip_norm: float = 1.0
-    seed: int = 0
-    corpus: str | None = None
-    device_clock_ms: float | None = None
-    model: GPTConfig = field(default_factory=lambda: GPTConfig(n_positions=64))
-
-    def __post_init__(self) -> None:
-        counts = ("pp", "n_microbatches", "n_samples")
-        require_at_least(1, **{name: getattr(self, name) for name in counts})
-        require_at_least(0, seed=self.seed)
-        n_stages = 1 + max(action.stage for actions in self.make_schedule() for action in actions)
-        if self.n_microbatches > self.n_samples:
-            raise ValueError(
-                f"{self.n_samples} samples cannot be split into {self.n_microbatches} "
-                f"micro-batches; give {self.n_samples} micro-batches or fewer, or more samples"
-            )
-        if n_stages > (n_layers := self.model.n_layers):
-            n_chunks = n_stages // self.pp
-            raise ValueError(
-                f"pp={self.pp} with n_layers={n_layers}"
-                + f" and {n_chunks} stages per rank" * (n_chunks > 1)
-                + f": a stage would have no layer; give pp <= {n_layers // n_chunks} "
-                f"or n_layers >= {n_stages}"
-            )
-        for name in ("learning_rate", "clip_norm", "device_clock_ms"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= LARGEST:
-                raise ValueError(
-                    f"{name}={value!r} is out of range; give a number above 0, up to {LARGEST:g}"
-                )
-        if self.model.vocab_size < BYTES:
-            raise ValueError(f"vocab_size={self.model.vocab_size}: a byte needs {BYTES}")
-
-    @property
-    def n_tokens(self) -> int:
-        """Bytes in a sample."""
-        return self.model.n_positions
-
-    @property
-    def costs(self) -> Costs | None:
-        """Of the emulated devices, backward twice the forward; None for real ones."""
-        if self.device_clock_ms is None:
-            return None
-        return Costs(self.device_clock_ms / 1000, 2 * self.device_clock_ms / 1000)
-
-    def require_memory(self, n_bytes: int) -> None:
-        """Nothing; ValueError when parameters and batch alone need more than `n_bytes`.
-
-        float32 parameters, gradients and AdamW's two moments; biases and activations add to it.
-        """
-        model = self.model
-        block = model.d_model * (4 * model.d_model + 2 * model.ffn_width)
-        ends = model.d_model * (2 * model.vocab_size + model.n_positions)
-        n_parameters = model.n_layers * block + ends
-        needed = 4 * 4 * n_parameters + 2 * 8 * self.n_samples * self.n_tokens
-        if needed > n_bytes:
-            raise ValueError(
-                f"n_layers={model.n_layers} and d_model={model.d_model} make {n_parameters:,} "
-                f"parameters, which need {needed // 10**6:,} MB with AdamW's state and a batch of "
-                f"{self.n_samples * self.n_tokens:,} bytes of text; this machine has "
-                f"{n_bytes // 10**6:,} MB: give a smaller model or batch"
-            )
-
-    def make_schedule(self) -> Schedule:
-        """The schedule as a list."""
-        return make_schedule(self.schedule, self.pp, self.n_microbatches, self.n_chunks)
-
-    def load_corpus(self) -> Corpus:
-        """The text, long enough for one sample; ValueError otherwise."""
-        corpus = load_corpus(None if self.corpus is None else Path(self.corpus))
-        corpus.batch(0, 1, self.n_tokens)
-        return corpus
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How long a run trains, and what it keeps: the losses do not depend on it.
-
-    folder: takes metrics.jsonl, and a checkpoint every `save_every` steps and at the end; None
-    keeps nothing.
-    """
-
-    n_steps: int = 200
-    save_every: int = 50
-    folder: Path | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_steps=self.n_steps, save_every=self.save_every)
-
-    @property
-    def checkpoints(self) -> Path | None:
-        """The folder of the checkpoints."""
-        return None if self.folder is None else self.folder / CHECKPOINTS
-
-    def saves(self, step: int) -> bool:
-        """Whether there is a checkpoint after this step."""
-        return self.folder is not None and (step == self.n_steps or step % self.save_every == 0)
-
-
-def about_run(config: TrainConfig, plan: Plan, digest: str, losses: list[float]) -> dict[str, Any]:
-    """What a checkpoint says of its run. The text counts by its digest, wherever it lies.
-
-    losses: of all steps so far, since a killed run may have saved a step and not told of it.
-    """
-    return {
-        "config": {**asdict(config), "corpus": digest},
-        "corpus_file": config.corpus,
-        "n_steps": plan.n_steps,
-        "save_every": plan.save_every,
-        "losses": losses,
-    }
-
-
-def run_of(checkpoint: Checkpoint) -> tuple[TrainConfig, Plan]:
-    """The run that a checkpoint is of; ValueError where it says too little, or nonsense."""
-    about = checkpoint.about
-    try:
-        words = {**about["config"], "corpus": about["corpus_file"]}
-        if len(about["losses"]) != checkpoint.step:
-            raise ValueError(f"{len(about['losses'])} losses of {checkpoint.step} steps")
-        plan = Plan(about["n_steps"], about["save_every"], checkpoint.path.parents[1])
-        return TrainConfig(**{**words, "model": GPTConfig(**words["model"])}), plan
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"checkpoint {checkpoint.path} is of no run that this version knows "
-            f"({type(error).__name__}: {error}); start anew in another folder"
-        ) from None
 
 
 class StepReport(NamedTuple):
@@ -190,11 +40,12 @@ def train_rank(comm: Comm, config: TrainConfig, plan: Plan, resume: Checkpoint |
 
     Ends early where the loss is no finite number; ValueError where nothing can be saved.
     """
-    trainer = Trainer(comm, config, config.make_schedule())
-    corpus = config.load_corpus() if comm.rank == 0 else None  # has stage 0, which reads the batch
+    mesh = Mesh(comm, config.pp, config.dp)
+    trainer = Trainer(mesh, config, config.make_schedule())
+    corpus = config.load_corpus() if 0 in trainer.stages else None
     losses: list[float] = []
     if resume is not None:
-        trainer.load(resume.load(comm.rank))
+        trainer.load(resume.load(mesh.pp.rank))
         losses = list(resume.about["losses"])
     for step in range(len(losses) + 1, plan.n_steps + 1):
         result = trainer.run(corpus, step)
@@ -203,26 +54,43 @@ def train_rank(comm: Comm, config: TrainConfig, plan: Plan, resume: Checkpoint |
         if not math.isfinite(result.loss):
             return  # on every rank alike; nothing is saved, and the ledger tells why
         losses.append(result.loss)
-        if plan.checkpoints is not None and plan.saves(step):
+        # The data ranks hold the same: the first of them saves it for all.
+        if plan.checkpoints is not None and plan.saves(step) and mesh.place.dp == 0:
             about = about_run(config, plan, corpus.digest, losses) if corpus else {}
-            save_checkpoint(plan.checkpoints, comm, step, trainer.tensors(), about)
+            save_checkpoint(plan.checkpoints, mesh.pp, step, trainer.tensors(), about)
 
 
 class Trainer:
     """This rank's stages, their optimiser, and the engine that fills their gradients."""
 
     def __init__(
-        self, comm: Comm, config: TrainConfig, schedule: Schedule, loss: Loss = token_loss
+        self, mesh: Mesh, config: TrainConfig, schedule: Schedule, loss: Loss = token_loss
     ) -> None:
-        self.comm, self.config = comm, config
+        self.mesh, self.config = mesh, config
         owner = stage_to_rank(schedule)
+        n_stages, device = len(owner), mesh.world.device
+        layers = cut_layers(config.model.n_layers, n_stages, config.cut)
+        how = (config.seed, config.torch_dtype, config.checkpoint)
         self.stages = {
-            stage: build_stage(config.model, len(owner), stage, config.seed).to(comm.device)
+            stage: build_stage(config.model, n_stages, stage, *how, layers[stage])
             for stage, rank in owner.items()
-            if rank == comm.rank
+            if rank == mesh.pp.rank
         }
+        for stage in self.stages.values():
+            stage.to(device)
+        share_tied(self.stages)
+        tied = tied_stages(config.model, n_stages)
+        # Of the copies of a parameter, that in its first stage counts for the norm.
+        self._copies = {name for name, (first, *_) in tied.items() if first not in self.stages}
         self.engine = PipelineEngine(
-            schedule, comm, self.stages, loss, count_targets, costs=config.costs
+            schedule,
+            mesh.pp,
+            self.stages,
+            loss,
+            count_targets,
+            costs=config.costs,
+            data=mesh.data,
+            tied=tied,
         )
 
     @cached_property
@@ -232,15 +100,21 @@ class Trainer:
         return torch.optim.AdamW(parameters, lr=self.config.learning_rate)
 
     def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Every parameter of this rank with its name in the whole model."""
-        for stage in self.stages.values():
-            yield from stage.named_parameters()
+        """Every parameter of this rank, once, with its name in the whole model."""
+        stages = self.stages.values()
+        yield from {n: p for stage in stages for n, p in stage.named_parameters()}.items()
 
     def run(self, corpus: Corpus | None, number: int) -> StepResult:
-        """Forward and backward of step `number`, from 1 on; corpus: where stage 0 is, to read."""
+        """Forward and backward of step `number`, from 1 on; corpus: where stage 0 is, to read.
+
+        Each data rank takes its part of the batch.
+        """
         config, batch = self.config, None
         if corpus is not None:
-            batch = corpus.batch(number, config.n_samples, config.n_tokens, config.seed)
+            whole = corpus.batch(number, config.n_samples, config.n_tokens, config.seed)
+            data = self.mesh.data
+            inputs, targets = (x.tensor_split(data.size)[data.rank] for x in whole)
+            batch = (inputs, targets)
         return self.engine.run(batch, config.seed, number)
 
     def update(self, number: int) -> float:
@@ -257,14 +131,18 @@ class Trainer:
     def _clip(self) -> float:
         """Scales all ranks' gradients so that their common norm is at most `clip_norm`; the norm.
 
-        A sum per layer, added up in one order: it is the same however the model is cut.
+        A sum per layer, added up in one order: it is the same however the model is cut. Every
+        distinct parameter counts once: data ranks and copies hold the same.
         """
         n_layers = self.config.model.n_layers
-        squares = torch.zeros(n_layers + 2, dtype=torch.float64, device=self.comm.device)
+        device = self.mesh.world.device
+        squares = torch.zeros(n_layers + 2, dtype=torch.float64, device=device)
         gradients = {name: p.grad for name, p in self.parameters() if p.grad is not None}
         for name, gradient in gradients.items():
+            if name in self._copies:
+                continue
             squares[_layer(name, n_layers)] += gradient.double().square().sum()
-        norm = math.sqrt(float(self.comm.all_reduce(squares).sum()))
+        norm = math.sqrt(float(self.mesh.pp.all_reduce(squares).sum()))
         if norm > self.config.clip_norm:
             torch._foreach_mul_(list(gradients.values()), self.config.clip_norm / norm)
         return norm

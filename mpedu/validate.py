@@ -109,7 +109,7 @@ def action_problem(entry: Any) -> str:
         also = ", a subclass of Action" if isinstance(entry, Action) else ""
         return f"this is of type {kind}{also}; give Action(kind, stage, microbatch) itself"
     if entry.kind not in KINDS:
-        return f"{entry.kind!r} is no kind of work; choose one of {', '.join(KINDS)}"
+        return f"{entry.kind!r} is no kind of work; choose F or B, or I and W, a B's halves"
     for name, value in (("stage", entry.stage), ("microbatch", entry.microbatch)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
             return f"{name}={value!r} is not an index; give a whole number from 0"

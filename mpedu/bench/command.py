@@ -6,28 +6,20 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mpedu.bench.engines import Engine, Task, differences, engines, race
-from mpedu.bench.figures import (
-    COLUMNS,
-    VERDICT_COLUMNS,
-    Show,
-    Size,
-    Times,
-    Verdict,
-    rows,
-    shower,
-    summary,
-    verdict_rows,
-    verdicts,
-)
+from mpedu.bench.engines import PEERS, Engine, Task, chosen, engines, require_fit
+from mpedu.bench.figures import ONE_PROCESS, Round, Size, Times
+from mpedu.bench.goals import Verdict, goals, summary, verdicts
+from mpedu.bench.race import Checked, Lap, check, race
+from mpedu.bench.tables import COLUMNS, VERDICT_COLUMNS, Show, rows, shower, verdict_rows
 from mpedu.faults import Failure, require_at_least
 from mpedu.launch import run_ranks
+from mpedu.plot import bench_figure
 from mpedu.ranks.errors import RankError
 
 NO_TRUST = "do not trust the figures, and measure again when it rests"
@@ -46,15 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "is told, and no error."
     )
     parser.epilog = (
-        "example: ./course bench pipeline --vs torch --json bench.json; "
+        "example: ./course bench pipeline --engines 1f1b,Schedule1F1B --json bench.json; "
         "exit status: 0 measured, 1 the gradients of an engine are wrong or a rank failed"
     )
-    parser.add_argument("what", choices=["pipeline"], help="pipeline: 1F1B and GPipe")
+    parser.add_argument("what", choices=["pipeline"], help="pipeline: every schedule that is known")
     parser.add_argument("--vs", choices=["torch"], default="torch", help="default: %(default)s")
+    names = ", ".join(name.split()[1] for name in engines())
+    parser.add_argument("--engines", metavar="NAME,...", help=f"some of {names}; default: all")
     for name, default, text in (
         ("runs", 3, "runs, each on new processes"),
         ("repetitions", 30, "steps of each engine per run and size"),
-        ("ranks", task.n_ranks, "ranks, one stage each"),
+        ("ranks", task.n_ranks, "ranks, with one or two stages each"),
     ):
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"{text}; default: {default}"
@@ -68,44 +62,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}", type=int, nargs="+", default=several, metavar="N",
             help=f"{text}; default: {shown}",
         )  # fmt: skip
+    parser.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu",
+        help="cuda: a GPU for every rank; default: %(default)s",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="takes every single time")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="takes a chart, .png or .svg")
 
 
 def run(args: argparse.Namespace) -> int:
     """Measures and prints; 0. Failure where an engine computes something else, or a rank fails."""
     task = _task(args)
-    if args.json is not None:
-        args.json.open("a").close()  # a file that cannot be written is better told now
-    found = bench(task, engines(), args.runs, args.repetitions, shower())
+    contestants = chosen(args.engines.split(",")) if args.engines else engines()
+    require_fit(task, contestants.values())
+    if args.picture is not None and args.picture.suffix not in (".png", ".svg"):
+        raise ValueError(f"--picture {args.picture}; give a name ending in .png or .svg")
+    for file in (args.json, args.picture):
+        if file is not None:
+            file.open("a").close()  # a file that cannot be written is better told now
+    found = bench(task, contestants, args.runs, args.repetitions, shower())
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if args.picture is not None:
+        bench_figure(found).save(args.picture)
     return 0
 
 
 def _task(args: argparse.Namespace) -> Task:
-    """What was asked for; ValueError where torch could not run it."""
+    """What was asked for; ValueError where it says nothing that can be done."""
     require_at_least(1, runs=args.runs, repetitions=args.repetitions)
-    require_at_least(2, ranks=args.ranks)
     if len(args.samples) != len(args.microbatches):
         raise ValueError(
             f"--samples has {len(args.samples)} numbers and --microbatches "
             f"{len(args.microbatches)}; give one of each for every size"
         )
-    task = Task(tuple(map(Size, args.samples, args.microbatches)), args.ranks)
-    if args.ranks > task.config.n_layers:
+    if args.device == "cuda" and torch.cuda.device_count() < args.ranks:
         raise ValueError(
-            f"--ranks {args.ranks} with a model of {task.config.n_layers} blocks; "
-            f"give 2 to {task.config.n_layers}"
+            f"--device cuda with {args.ranks} ranks, and torch finds {torch.cuda.device_count()} "
+            "GPUs; torch's engines need one for every rank: give fewer ranks, or --device cpu"
         )
-    for size in task.sizes:
-        require_at_least(1, samples=size.n_samples)
-        require_at_least(args.ranks, microbatches=size.n_microbatches)
-        if size.n_samples % size.n_microbatches:
-            raise ValueError(
-                f"{size}: torch needs micro-batches of one size; give samples that can be "
-                "divided by the micro-batches"
-            )
-    return task
+    sizes = tuple(map(Size, args.samples, args.microbatches))
+    return Task(sizes, args.ranks, use_gpus=args.device == "cuda")
 
 
 def bench(
@@ -114,40 +111,52 @@ def bench(
     """Every time and verdict as plain data, shown as they come; Failure as in `run`."""
     machine = _machine()
     print(_heading(task, machine), flush=True)
-    gradients = _check(task, contestants)
-    runs: list[dict[Size, Times]] = []
+    checked = _check(task, contestants)
+    peaks = {
+        size: {name: [of.peaks[size][name] for of in checked] for name in checked[0].peaks[size]}
+        for size in task.sizes
+    }
+    runs: list[list[Round]] = []
     others: list[float] = []
     for number in range(1, n_runs + 1):
-        times, used = _raced(task, contestants, n_repetitions, f"run {number} of {n_runs}")
-        runs.append(times)
+        rounds, used = _raced(task, contestants, n_repetitions, f"run {number} of {n_runs}")
+        runs.append(rounds)
         others.append(used)
-        for size, of_size in times.items():
-            title = f"run {number}, {size}, {n_repetitions} repetitions"
-            show(title, COLUMNS, rows(of_size, task.n_ranks, size))
+        for found in rounds:
+            title = f"run {number}, {found.size}, {n_repetitions} repetitions"
+            show(title, COLUMNS, rows(found, PEERS, peaks[found.size]))
         print(_disturbance(used), flush=True)
-    found = verdicts(runs)
-    show("median of the runs, time of mpedu / time of torch", VERDICT_COLUMNS, verdict_rows(found))
-    print(f"\n{summary(found)}")
+    judged = verdicts(runs, goals(PEERS))
+    show("goals", VERDICT_COLUMNS, verdict_rows(judged))
+    print(f"\n{summary(judged)}")
     return {
         "machine": machine,
         "n_ranks": task.n_ranks,
-        "gradients": gradients,
-        "runs": [
-            {"cores_used_by_others": used, "sizes": [_plain_times(*each) for each in times.items()]}
-            for used, times in zip(others, runs, strict=True)
+        "gradients": _worst(checked),
+        "peak_bytes": [
+            {"size": size._asdict(), "ranks": of_engines} for size, of_engines in peaks.items()
         ],
-        "verdicts": [_plain_verdict(verdict) for verdict in found],
+        "runs": [
+            {"cores_used_by_others": used, "sizes": [_plain_round(found) for found in rounds]}
+            for used, rounds in zip(others, runs, strict=True)
+        ],
+        "verdicts": [_plain_verdict(verdict) for verdict in judged],
     }
 
 
-def _plain_times(size: Size, times: Times) -> dict[str, Any]:
-    return {"size": size._asdict(), "seconds": times}
+def _plain_round(found: Round) -> dict[str, Any]:
+    return {
+        "size": found.size._asdict(),
+        "ideal_seconds": found.ideal_s(found.median_s(ONE_PROCESS)),
+        "seconds": {name: each.seconds for name, each in found.times.items()},
+        "cpu_seconds": {name: each.cpu_s for name, each in found.times.items()},
+    }
 
 
 def _plain_verdict(verdict: Verdict) -> dict[str, Any]:
-    goal, size, ratios = verdict
-    shown = {"ratios": ratios, "median": verdict.middle, "verdict": verdict.word}
-    return {**goal._asdict(), "size": size._asdict(), **shown}
+    goal, size, values = verdict
+    shown = {"values": values, "median": verdict.middle, "verdict": verdict.word}
+    return {"goal": goal.text, "limit": goal.bound, "size": size._asdict(), **shown}
 
 
 def _machine() -> dict[str, Any]:
@@ -182,10 +191,10 @@ def _disturbance(others: float) -> str:
     return f"{said}: too many; {NO_TRUST}." if others > BUSY else f"{said}."
 
 
-def _check(task: Task, contestants: Mapping[str, Engine]) -> dict[str, float]:
-    """Per engine the difference of its gradients from one process's; Failure if one is large."""
-    of_ranks = _on_ranks(differences, task, contestants)
-    worst = {name: max(found[name] for found in of_ranks) for name in contestants}
+def _check(task: Task, contestants: Mapping[str, Engine]) -> list[Checked]:
+    """What each rank found; Failure if gradients are not those of one process."""
+    checked: list[Checked] = _on_ranks(check, task, contestants)
+    worst = _worst(checked)
     for name, difference in worst.items():
         if not difference <= CLOSE:
             raise Failure(
@@ -198,15 +207,20 @@ def _check(task: Task, contestants: Mapping[str, Engine]) -> dict[str, float]:
         f"(allowed: {CLOSE:.0e})",
         flush=True,
     )
-    return worst
+    return checked
+
+
+def _worst(checked: Sequence[Checked]) -> dict[str, float]:
+    """Per engine the largest difference of its gradients from one process's, on any rank."""
+    return {name: max(of.differences[name] for of in checked) for name in checked[0].differences}
 
 
 def _raced(
     task: Task, contestants: Mapping[str, Engine], n_repetitions: int, label: str
-) -> tuple[dict[Size, Times], float]:
-    """Seconds from the first rank's start to the last one's end; cores that others used meanwhile.
+) -> tuple[list[Round], float]:
+    """A round for each size; cores that others used meanwhile.
 
-    The first by size and engine.
+    A step lasts from the first rank's start to the last one's end.
     """
 
     def progress(_rank: int, done: tuple[Size, int]) -> None:
@@ -222,16 +236,25 @@ def _raced(
     others = (_busy_s() - busy_s - own_s) / (time.perf_counter() - start_s)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    return {
-        size: {
-            name: [
-                max(end_s for _, end_s in spans) - min(start_s for start_s, _ in spans)
-                for spans in zip(*(found[size][name] for found, _ in of_ranks), strict=True)
-            ]
-            for name in of_ranks[0][0][size]
-        }
+    laps_of = [found for found, _ in of_ranks]
+    rounds = [
+        Round(
+            {name: _times([laps[size][name] for laps in laps_of]) for name in laps_of[0][size]},
+            size,
+            task.n_ranks,
+        )
         for size in task.sizes
-    }, max(0.0, others)
+    ]
+    return rounds, max(0.0, others)
+
+
+def _times(of_ranks: Sequence[Sequence[Lap]]) -> Times:
+    """Of every repetition, from the laps of the ranks that took part."""
+    steps = list(zip(*filter(None, of_ranks), strict=True))
+    return Times(
+        [max(lap.end_s for lap in step) - min(lap.start_s for lap in step) for step in steps],
+        [sum(lap.cpu_s for lap in step) for step in steps],
+    )
 
 
 def _busy_s() -> float:
@@ -259,7 +282,7 @@ def _on_ranks(
             timeout_s=None,
             wait_s=WAIT_S,
             on_report=on_report,
-            use_gpus=False,
+            use_gpus=task.use_gpus,
             check_messages=False,
         ).results
     except RankError as error:

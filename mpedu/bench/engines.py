@@ -1,171 +1,171 @@
-"""The engines that `./course bench pipeline` times, and the rank programs that time and check them.
+"""The engines that `./course bench pipeline` times: ours and torch's, on the same stages.
 
-All of them work on the same stage, so that nothing differs but how they move data and wait.
+Nothing differs between them but the order of the work and how they move data and wait.
 """
 
-import math
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpedu.bench.figures import GOALS, ONE_PROCESS, Size
+from mpedu.bench.figures import Size
 from mpedu.comm import Comm
-from mpedu.families import gpipe, one_f_one_b
+from mpedu.families import SCHEDULES, make_schedule
+from mpedu.faults import require_at_least
 from mpedu.keyed import keyed_generator
 from mpedu.model import GPTConfig, GPTStage, build_stage, count_targets, token_loss
-from mpedu.pipeline import PipelineEngine
-from mpedu.schedule import Schedule
+from mpedu.pipeline import PipelineEngine, torch_peer
 
 MODEL = GPTConfig(vocab_size=512, n_layers=8, d_model=256, n_positions=64)
-N_WARM_UP = 2  # steps of each engine before one counts: in the first, ranks agree on shapes
+WHOLE = "naive"  # takes the batch as one piece, whatever the micro-batches of the others
+PLACEMENTS: dict[str, Callable[[int], list[int]]] = {  # the rank of each stage, by number of ranks
+    "straight": lambda n: [*range(n)],
+    "looped": lambda n: [*range(n), *range(n)],
+    "v": lambda n: [*range(n), *reversed(range(n))],
+}
+TORCHS = {  # by class of torch.distributed.pipelining: our schedule like it
+    "ScheduleGPipe": "gpipe",
+    "Schedule1F1B": "1f1b",
+    "ScheduleLoopedBFS": "looped-bfs",
+    "ScheduleInterleaved1F1B": "interleaved",
+    "ScheduleInterleavedZeroBubble": "interleaved-zero-bubble",
+    "ScheduleZBVZeroBubble": "zbv",
+    "ScheduleDualPipeV": "dualpipe-v",
+}
 Batch = tuple[Tensor, Tensor]
-Spans = dict[str, list[tuple[float, float]]]
+Stages = Mapping[int, GPTStage]
 Step = Callable[[], object]
-Engine = Callable[[Comm, GPTStage, Size, Batch], Step]  # makes, on a rank, the step to be timed
+Make = Callable[[Comm, Stages, Size, Batch], Step]
+
+
+class Engine(NamedTuple):
+    """What is timed. make: makes, on a rank that holds the stages, the step to be timed.
+
+    problem: why it cannot run on so many ranks with so many micro-batches; empty where it can.
+    """
+
+    name: str
+    placement: str
+    make: Make
+    problem: Callable[[int, int], str] = lambda n_ranks, n_microbatches: ""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What every engine has to do: a step of `config`, cut into `n_ranks` stages, at each size."""
+    """What every engine has to do: a step of `config`, on `n_ranks` ranks, at each size."""
 
-    sizes: tuple[Size, ...] = (Size(8, 4), Size(16, 8))
+    sizes: tuple[Size, ...] = (Size(8, 4), Size(16, 8), Size(16, 16))
     n_ranks: int = 2
     config: GPTConfig = MODEL
+    use_gpus: bool = False
 
-    def batch(self, size: Size) -> Batch:
+    def batch(self, size: Size, device: str = "cpu") -> Batch:
         """(inputs, targets), both int64 [n_samples, n_positions], the same wherever it is drawn."""
         shape = (2, size.n_samples, self.config.n_positions)
         drawn = torch.randint(self.config.vocab_size, shape, generator=keyed_generator("bench"))
-        return drawn[0], drawn[1]
+        return drawn[0].to(device), drawn[1].to(device)
+
+    def stages(self, comm: Comm, placement: str) -> Stages:
+        """Those of this rank, on its device."""
+        owner = PLACEMENTS[placement](comm.size)
+        return {
+            stage: build_stage(self.config, len(owner), stage).to(comm.device)
+            for stage, rank in enumerate(owner)
+            if rank == comm.rank
+        }
+
+    def model(self, comm: Comm) -> GPTStage:
+        """The whole model, on this rank's device."""
+        return build_stage(self.config, 1, 0).to(comm.device)
 
 
-def ours(family: Callable[[int, int], Schedule]) -> Engine:
-    """The engine of this package, on the schedule of a family."""
+def ours(name: str) -> Engine:
+    """The engine of this package, on a named schedule."""
 
-    def make(comm: Comm, stage: GPTStage, size: Size, batch: Batch) -> Step:
-        schedule = family(comm.size, size.n_microbatches)
-        engine = PipelineEngine(schedule, comm, {comm.rank: stage}, token_loss, count_targets)
-        return lambda: engine.run(batch if comm.rank == 0 else None)
+    def n_pieces(size: Size) -> int:
+        return 1 if name == WHOLE else size.n_microbatches
 
-    return make
+    def make(comm: Comm, stages: Stages, size: Size, batch: Batch) -> Step:
+        schedule = make_schedule(name, comm.size, n_pieces(size))
+        engine = PipelineEngine(schedule, comm, stages, token_loss, count_targets)
+        return lambda: engine.run(batch if 0 in stages else None)
+
+    def problem(n_ranks: int, n_microbatches: int) -> str:
+        try:
+            make_schedule(name, n_ranks, n_pieces(Size(0, n_microbatches)))
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    n_chunks = SCHEDULES[name].n_chunks
+    placement = {1: "straight", 2: "v", None: "looped"}[n_chunks]
+    return Engine(f"mpedu {name}", placement, make, problem)
 
 
 def torchs(schedule_class: str) -> Engine:
-    """That of torch.distributed.pipelining, on the process group of all ranks.
+    """That of torch.distributed.pipelining, on the process group of all ranks."""
 
-    Set to do no more than ours: the loss is divided instead of all gradients after the step, and
-    the outputs are not gathered.
-    """
-
-    def make(comm: Comm, stage: GPTStage, size: Size, batch: Batch) -> Step:
-        from torch.distributed import pipelining
-
-        n_targets = count_targets(batch[1])
-        schedule: Any = getattr(pipelining, schedule_class)(
-            pipelining.PipelineStage(stage, comm.rank, comm.size, torch.device("cpu")),
-            size.n_microbatches,
-            lambda y, targets: token_loss(y, targets) / n_targets,
-            scale_grads=False,
+    def make(comm: Comm, stages: Stages, size: Size, batch: Batch) -> Step:
+        step = torch_peer.to_torch_pipelining(
+            comm, stages, schedule_class, size.n_microbatches, token_loss, count_targets
         )
-        inputs = batch[:1] if comm.rank == 0 else ()
-        if comm.rank < comm.size - 1:
-            return lambda: schedule.step(*inputs, return_outputs=False)
-        return lambda: schedule.step(*inputs, target=batch[1], losses=[], return_outputs=False)
+        return lambda: step(batch)
 
-    return make
+    def problem(n_ranks: int, n_microbatches: int) -> str:
+        if schedule_class == "ScheduleDualPipeV" and n_microbatches < 2 * n_ranks:
+            return f"torch asks for at least {2 * n_ranks} micro-batches, one for each stage"
+        if schedule_class == "Schedule1F1B" and n_microbatches < n_ranks:
+            return f"torch asks for at least {n_ranks} micro-batches, one for each rank"
+        n_rounds = max(1, n_microbatches // n_ranks)
+        if "Interleaved" in schedule_class and n_microbatches % n_rounds:
+            return f"torch asks for a multiple of its {n_rounds} rounds"
+        return ""
+
+    return Engine(f"torch {schedule_class}", torch_peer.PLACEMENTS[schedule_class], make, problem)
+
+
+OURS = ("naive", "gpipe", "1f1b", "zero-bubble-h1", *[*TORCHS.values()][2:])
+PEERS = {f"mpedu {like}": f"torch {name}" for name, like in TORCHS.items()}
 
 
 def engines() -> dict[str, Engine]:
-    """What is timed, by the names that the goals use."""
-    one, all_first = GOALS
-    return {
-        one.engine: ours(one_f_one_b),
-        one.peer: torchs("Schedule1F1B"),
-        all_first.engine: ours(gpipe),
-        all_first.peer: torchs("ScheduleGPipe"),
-    }
+    """All that can be timed, by name."""
+    return {each.name: each for each in [*map(ours, OURS), *map(torchs, TORCHS)]}
 
 
-def alone(model: GPTStage, size: Size, batch: Batch) -> Step:
-    """One process without an engine: the micro-batches one after the other."""
-    n_targets = count_targets(batch[1])
-
-    def step() -> None:
-        parts = (whole.tensor_split(size.n_microbatches) for whole in batch)
-        for inputs, targets in zip(*parts, strict=True):
-            torch.autograd.backward(token_loss(model(inputs), targets) / n_targets)
-
-    return step
+def chosen(names: Iterable[str]) -> dict[str, Engine]:
+    """Those of these names, of which the last word will do; ValueError for an unknown one."""
+    known = {engine.name.split()[1]: engine for engine in engines().values()}
+    found = [known.get(name.strip().split(" ")[-1]) for name in names]
+    for name, engine in zip(names, found, strict=True):
+        if engine is None:
+            raise ValueError(f"engine {name!r} is unknown; choose among {', '.join(known)}")
+    return {engine.name: engine for engine in found if engine is not None}
 
 
-def differences(comm: Comm, task: Task, engines: Mapping[str, Engine]) -> dict[str, float]:
-    """Per engine, over all sizes, how far this rank's gradients are from those of one process.
-
-    Of each parameter the largest difference over the largest entry, and of these the largest;
-    infinite where there is no gradient, or no number in it.
-    """
-    stage, model = build_stage(task.config, comm.size, comm.rank), build_stage(task.config, 1, 0)
-    worst = dict.fromkeys(engines, 0.0)
+def require_fit(task: Task, contestants: Iterable[Engine]) -> None:
+    """Nothing; ValueError where one of the engines cannot do the task."""
+    require_at_least(2, ranks=task.n_ranks)
+    for engine in contestants:
+        n_stages = len(PLACEMENTS[engine.placement](task.n_ranks))
+        if n_stages > task.config.n_layers:
+            raise ValueError(
+                f"--ranks {task.n_ranks}: {engine.name} cuts the model into {n_stages} stages, and "
+                f"it has {task.config.n_layers} blocks; give fewer ranks, or other --engines"
+            )
     for size in task.sizes:
-        batch = task.batch(size)
-        model.zero_grad()
-        alone(model, size, batch)()
-        right = dict(model.named_parameters())
-        for name, engine in engines.items():
-            step = engine(comm, stage, size, batch)
-            for _ in range(N_WARM_UP):  # torch's first step may drop gradients it finds
-                stage.zero_grad()
-                step()
-            for of, parameter in stage.named_parameters():
-                found = _difference(parameter.grad, right[of].grad)
-                worst[name] = max(worst[name], found)
-    return worst
-
-
-def _difference(gradient: Tensor | None, right: Tensor | None) -> float:
-    if gradient is None or right is None:
-        return math.inf
-    found = float((gradient - right).abs().max() / right.abs().max())
-    return math.inf if math.isnan(found) else found
-
-
-def race(
-    comm: Comm, task: Task, engines: Mapping[str, Engine], n_repetitions: int
-) -> tuple[dict[Size, Spans], float]:
-    """(start, end) of every timed step on this rank, by size and engine; CPU time of it all. In s.
-
-    The engines take turns. Each repetition begins with the next of them, and every other one goes
-    backwards, so that none always follows the same one. ONE_PROCESS works on rank 0 while the
-    others wait. What is done goes to `comm.report`: (size, number of repetitions).
-    """
-    stage, model = build_stage(task.config, comm.size, comm.rank), build_stage(task.config, 1, 0)
-    found = {}
-    for size in task.sizes:
-        batch = task.batch(size)
-        steps = {name: engine(comm, stage, size, batch) for name, engine in engines.items()}
-        steps[ONE_PROCESS] = alone(model, size, batch) if comm.rank == 0 else lambda: None
-        spans: Spans = {name: [] for name in steps}
-        for repetition in range(-N_WARM_UP, n_repetitions):
-            for name in turns(list(steps), repetition):
-                stage.zero_grad()
-                model.zero_grad()
-                comm.barrier()
-                start_s = time.perf_counter()
-                steps[name]()
-                if repetition >= 0:
-                    spans[name].append((start_s, time.perf_counter()))
-            if comm.rank == 0 and repetition >= 0:
-                comm.report((size, repetition + 1))
-        found[size] = spans
-    return found, time.process_time()
-
-
-def turns(names: list[str], repetition: int) -> list[str]:
-    """The order of the engines in a repetition."""
-    first = repetition % len(names)
-    order = names[first:] + names[:first]
-    return order if repetition % 2 else order[::-1]
+        require_at_least(1, samples=size.n_samples, microbatches=size.n_microbatches)
+        if size.n_samples % size.n_microbatches:
+            raise ValueError(
+                f"{size}: torch needs micro-batches of one size; give samples that can be "
+                "divided by the micro-batches"
+            )
+        for engine in contestants:
+            problem = engine.problem(task.n_ranks, size.n_microbatches)
+            if problem:
+                raise ValueError(
+                    f"{engine.name} cannot run {size} on {task.n_ranks} ranks: {problem}; "
+                    "give other sizes, or other --engines"
+                )

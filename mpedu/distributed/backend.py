@@ -13,7 +13,7 @@ import torch.distributed as dist
 from mpedu.arrays import Array, kind_of
 from mpedu.calls import words
 from mpedu.comm import Call, Channel, Comm, Link, Request
-from mpedu.distributed.checked import Agreement, Messages
+from mpedu.distributed.checked import LINK_TAGS, Agreement, Messages
 from mpedu.distributed.flights import Flight, Seat, take_off
 from mpedu.distributed.started import Agreed, Flying, Noted, told_of_loss
 from mpedu.distributed.started import LostPeer as LostPeer  # importable from here too
@@ -64,6 +64,11 @@ class ProcessComm(Comm):
         """What was begun, in all groups; counted only where messages are checked."""
         return self._world.ledger
 
+    @property
+    def process_group(self) -> dist.ProcessGroup | None:
+        """That of torch.distributed; None is its default, all ranks."""
+        return self._group
+
     def now_s(self) -> float:
         """Seconds of `time.perf_counter`."""
         return time.perf_counter()
@@ -84,8 +89,12 @@ class ProcessComm(Comm):
         """This rank's ends of the links it takes part in. Every rank names the same links.
 
         gloo matches by tag, so that all links share one group. NCCL knows no tags: each link gets
-        a group of two of its own, and order does the matching. Channels are never checked.
+        a group of two of its own, and order does the matching. Where messages are checked, order
+        does it everywhere, and a message that is taken for another is told by name.
         """
+        links = set(links)
+        if self._messages is not None:
+            return {link: _CheckedEnd(self, link) for link in links if self.rank in link[:2]}
         ends: dict[Link, _LinkEnd] = {}
         is_gloo = self.device == "cpu" or self._world.host is not None
         for link in sorted(links):
@@ -127,7 +136,7 @@ class ProcessComm(Comm):
         if self._messages is not None:
             line = Line(self._name, self._world.rank, number, tag)
             self.ledger.sent[line].begin(f"{kind_of(x).spec(x)}{told}")
-            return self._messages.isend(x, destination, tag, name)
+            return self._messages.isend(x, destination, tag, name, what)
         return self._ends[destination].send(x, tag, name)
 
     def _irecv(self, source: int, out: Array, tag: int, what: str) -> Request:
@@ -138,7 +147,7 @@ class ProcessComm(Comm):
         if self._messages is not None:
             line = Line(self._name, number, self._world.rank, tag)
             end = self.ledger.posted[line].begin(told)
-            return Noted(self._messages.irecv(source, out, tag, name, told), end)
+            return Noted(self._messages.irecv(source, out, tag, name, told, what), end)
         if out is None:
             raise self._wrong("irecv", "messages are not checked here, so give `out`")
         return self._ends[source].receive(out, tag, name)
@@ -206,6 +215,19 @@ class _LinkEnd(Channel):
     def irecv(self, out: Array, tag: int, what: str) -> Request:
         """Starts to receive into `out`."""
         return self._end.receive(out, tag, f"recv from rank {self._end.number} ({what})")
+
+
+class _CheckedEnd(Channel):
+    def __init__(self, comm: ProcessComm, link: Link) -> None:
+        self._comm, self._link, self._tag = comm, link, LINK_TAGS[link.direction]
+
+    def isend(self, x: Array, tag: int, what: str) -> Request:
+        """Starts to send `x`; `what` is compared with what the receiver calls it."""
+        return self._comm._isend(x, self._link.destination, self._tag, what)
+
+    def irecv(self, out: Array, tag: int, what: str) -> Request:
+        """Starts to receive into `out`."""
+        return self._comm._irecv(self._link.source, out, self._tag, what)
 
 
 def _number(rank: int, group: dist.ProcessGroup | None) -> int:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from mpedu.agreement import Mismatch, difference, message_difference
 from mpedu.arrays import Array, Spec, kind_of
+from mpedu.calls import ANNOUNCED
 from mpedu.comm import USER_TAGS, Call, Request
 from mpedu.distributed.flights import Seat
 from mpedu.distributed.started import Waits, told_of_loss
@@ -27,16 +28,21 @@ from mpedu.tensors import bytes_of, made
 
 MOST_AXES = 64
 _INTS = 5 + MOST_AXES  # kind, bytes, axes, two of the dtype's name, shape
+WORDS_BYTES = 128  # what a message is called
 HEAD_BYTES = 4096
-ROOM_BYTES = HEAD_BYTES - 8 * _INTS  # short messages go with their head
+_ROOM = 8 * _INTS + WORDS_BYTES
+ROOM_BYTES = HEAD_BYTES - _ROOM  # short messages go with their head
 KINDS = ("array", "tensor", "tensor on the device")
 _SAME = ("operation", "x", "op", "root", "sizes", "recv_sizes")  # of what members agree on
 LONG = timedelta(days=7)
+LINK_TAGS = {"F": ANNOUNCED, "B": ANNOUNCED + 1}  # of a link, by direction
 
 
 class Messages:
     """The messages of one group: each goes behind a head, under a tag of its own, that tells it.
 
+    Those of a link are all under one tag, so that order alone matches them, as with NCCL; there the
+    receiver must call a message what its sender calls it.
     A send is over when the receiver has posted its receive, as without checks; the message itself
     is a copy by then. device: where a new tensor is made for one from a device.
     """
@@ -48,11 +54,11 @@ class Messages:
         self._open: set[Request] = set()
         self._keeper = ThreadPoolExecutor(1)
 
-    def isend(self, x: Array, destination: int, tag: int, name: str) -> Request:
-        """Starts to send a copy of `x`."""
+    def isend(self, x: Array, destination: int, tag: int, name: str, what: str) -> Request:
+        """Starts to send a copy of `x`, which is called `what`."""
         wire = bytes_of(x)
         payload = wire.cpu()
-        head = _head(x, payload)
+        head = _head(x, payload, what)
         work = self._isend(head, destination, tag + USER_TAGS, name)
         if payload.numel() > ROOM_BYTES:
             copy = payload.clone() if payload is wire else payload
@@ -63,9 +69,9 @@ class Messages:
         self._open.add(request)
         return request
 
-    def irecv(self, source: int, out: Array, tag: int, name: str, words: str) -> Request:
-        """Starts to receive into `out`, or a new array."""
-        receive = _Receive(self, source, out, tag, name, words)
+    def irecv(self, source: int, out: Array, tag: int, name: str, words: str, what: str) -> Request:
+        """Starts to receive into `out`, or a new array; words: `what` and tag for a report."""
+        receive = _Receive(self, source, out, tag, name, words, what)
         self._posted[source, tag].append(receive)
         return receive
 
@@ -109,9 +115,16 @@ class _Send(Request):
 
 class _Receive(Request):
     def __init__(
-        self, post: Messages, source: int, out: Array, tag: int, name: str, words: str
+        self,
+        post: Messages,
+        source: int,
+        out: Array,
+        tag: int,
+        name: str,
+        words: str,
+        what: str,
     ) -> None:
-        self._post, self._name, self._words = post, name, words
+        self._post, self._name, self._words, self._what = post, name, words, what
         self._line = (source, tag)
         self._head = torch.empty(HEAD_BYTES, dtype=torch.uint8)
         self._work: dist.Work | None = post.post(self._head, source, tag + USER_TAGS, name)
@@ -135,11 +148,16 @@ class _Receive(Request):
         """Takes the head, and starts to receive what does not go with it."""
         self._wait()
         self._work = None
-        kind, spec, n_bytes, room = _read(self._head)
+        kind, spec, n_bytes, called, room = _read(self._head)
         self._head = room
         source, tag = self._line
         members, rank = self._post.members, self._post.seat.rank
-        if self._out is None:
+        if tag in LINK_TAGS.values() and called != _called(self._what):
+            self._error = (
+                f"recv on rank {members[rank]}: rank {members[source]} sends {called}, and here it "
+                f"is taken for {self._what}; both ends of a link need one order"
+            )
+        elif self._out is None:
             self._out = made(spec, kind != KINDS[0])
             if kind == KINDS[2]:
                 self._out = self._out.to(self._post.device)
@@ -163,7 +181,7 @@ class _Receive(Request):
         self._post.waits.wait(self._work, self._name, peers)
 
 
-def _head(x: Array, payload: Tensor) -> Tensor:
+def _head(x: Array, payload: Tensor, what: str) -> Tensor:
     """What goes before a message, and with it the message itself where there is room for it."""
     whole = np.zeros(HEAD_BYTES, dtype=np.uint8)
     spec = kind_of(x).spec(x)
@@ -172,18 +190,26 @@ def _head(x: Array, payload: Tensor) -> Tensor:
     ints[:3] = kind, payload.numel(), len(spec.shape)
     whole[24:40] = np.frombuffer(spec.dtype.encode().ljust(16, b"\0"), dtype=np.uint8)
     ints[5 : 5 + len(spec.shape)] = spec.shape
+    called = _called(what).encode()
+    whole[8 * _INTS : 8 * _INTS + len(called)] = np.frombuffer(called, dtype=np.uint8)
     if payload.numel() <= ROOM_BYTES:
-        whole[8 * _INTS : 8 * _INTS + payload.numel()] = payload.numpy()
+        whole[_ROOM : _ROOM + payload.numel()] = payload.numpy()
     return torch.from_numpy(whole)
 
 
-def _read(head: Tensor) -> tuple[str, Spec, int, Tensor]:
-    """The kind, the spec and the bytes of a message, and what of it came with its head."""
+def _called(what: str) -> str:
+    """As much of a message's name as its head has room for."""
+    return what.encode()[:WORDS_BYTES].decode(errors="ignore")
+
+
+def _read(head: Tensor) -> tuple[str, Spec, int, str, Tensor]:
+    """Kind, spec, bytes and name of a message, and what of it came with its head."""
     whole = head.numpy()
     kind, n_bytes, n_axes = whole[:24].view(np.int64).tolist()
     dtype = whole[24:40].tobytes().rstrip(b"\0").decode()
     shape = whole[40 : 40 + 8 * n_axes].view(np.int64).tolist()
-    return KINDS[kind], Spec(dtype, tuple(shape)), n_bytes, head[8 * _INTS : 8 * _INTS + n_bytes]
+    called = whole[8 * _INTS : _ROOM].tobytes().rstrip(b"\0").decode()
+    return KINDS[kind], Spec(dtype, tuple(shape)), n_bytes, called, head[_ROOM : _ROOM + n_bytes]
 
 
 class Agreement:

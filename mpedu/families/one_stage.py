@@ -31,8 +31,10 @@ def gpipe(n_stages: int, n_microbatches: int, backward_order: str = "forward") -
 
 
 def one_f_one_b(n_stages: int, n_microbatches: int) -> Schedule:
-    """A backward as soon as one is ready; stage s peaks at min(n_microbatches, n_stages - s).
+    """Stage s warms up by n_stages - 1 - s forwards, then each forward is followed by a backward.
 
+    No further ahead, though it could go on: this keeps the last stage busy, and stage s peaks at
+    min(n_microbatches, n_stages - s) micro-batches.
     PipeDream-Flush, "1F1B" (Narayanan et al. 2021, Megatron-LM, section 2.2.1).
     """
     require_at_least(1, n_stages=n_stages, n_microbatches=n_microbatches)

@@ -11,8 +11,8 @@ from mpedu.schedule import Action, Schedule
 def zbv(n_ranks: int, n_microbatches: int) -> Schedule:
     """The zero-bubble schedule of V shape: the memory of 1F1B's first rank on every rank.
 
-    ZB-V (Qi et al. 2024b, "Pipeline Parallelism with Controllable Memory", section 3). With equal
-    F, I and W the only bubble is the warm-up's. It is laid out for at least 2 * n_ranks - 1
+    ZB-V (Qi et al. 2024, "Zero Bubble Pipeline Parallelism", arXiv 2401.10241, section 6). With
+    equal F, I and W the only bubble is the warm-up's. It is laid out for at least 2 * n_ranks - 1
     micro-batches; of fewer the others' work is left out.
     """
     require_at_least(1, n_ranks=n_ranks, n_microbatches=n_microbatches)

@@ -2,7 +2,8 @@
 
 The rank that holds the batch says it, once for each new set of shapes, and the loss divisor in
 every step; each stage's rank then tells the next the shapes that it will send, found by a run on
-zeros. So a receive is posted before its sender has run, and uneven batches need no padding.
+zeros. So a receive is posted before its sender has run, and uneven batches need no padding, nor
+micro-batches of unequal length.
 """
 
 import json
@@ -14,11 +15,18 @@ import torch
 from torch import Tensor
 
 from mpedu.comm import USER_TAGS, Comm, Request
+from mpedu.pipeline.batches import (
+    Batch,
+    batch_problem,
+    flat_targets,
+    microbatches,
+    n_counted,
+    unflatten,
+)
 from mpedu.pipeline.stages import Spec, Stage, output_specs
 from mpedu.schedule import Action
 
 HEADER_TAG, TABLE_TAG, TARGETS_TAG, LOSS_TAG = range(USER_TAGS - 4, USER_TAGS)
-Batch = tuple[Tensor, Tensor]  # (inputs, targets), both [n_samples, ...]
 N_HEADER = 3  # ints: bytes of the table (0: as before, negative: an error), divisor, start in ns
 
 
@@ -64,10 +72,24 @@ def recv_plain(comm: Comm, source: int, what: str) -> Any:
     return unpack(comm.recv(source, torch.empty(n_bytes, dtype=torch.uint8), TABLE_TAG, what))
 
 
+def agreed(data: Comm | None, n_counted: int, problem: str) -> tuple[int, str]:
+    """The targets that count on all data ranks, and what keeps one of them from its step, or ""."""
+    if data is None:
+        return n_counted, problem
+    packed = pack(problem)
+    told = data.all_gather(torch.tensor([[n_counted, packed.numel(), bool(problem)]]))
+    counts, sizes, has_problem = told.T.tolist()
+    if not any(has_problem):
+        return sum(counts), ""
+    texts = data.all_gather(packed, sizes=sizes).split(sizes)
+    rank = has_problem.index(1)
+    return 0, f"data rank {rank}: {unpack(texts[rank])}"
+
+
 class Announcer:
     """Agrees on each step's shapes and divisor with the other ranks; remembers the last shapes.
 
-    owner: the rank of each stage. stages: this rank's own.
+    owner: the rank of each stage. stages: this rank's own. data: the data ranks, or None.
     """
 
     def __init__(
@@ -77,12 +99,14 @@ class Announcer:
         stages: Mapping[int, Stage],
         n_microbatches: int,
         count: Callable[[Tensor], int],
+        data: Comm | None = None,
     ) -> None:
-        self._comm, self._owner, self._stages = comm, owner, stages
+        self._comm, self._owner, self._stages, self._data = comm, owner, stages, data
         self._n_microbatches, self._count = n_microbatches, count
         self._first, self._last = owner[0], owner[len(owner) - 1]
         self._specs: tuple[list[Spec], list[Spec]] = ([], [])
         self._inputs_of: dict[int, list[Spec]] = {}  # by stage: what this rank receives
+        self._outputs_of: dict[int, dict[Spec, Spec]] = {number: {} for number in stages}
         self._sent: list[tuple[Tensor, Request]] = []  # a tensor must live until it has gone
         self._loss_to_come: tuple[Tensor, Request] | None = None
 
@@ -114,21 +138,17 @@ class Announcer:
 
     def parts(self, batch: Batch | None) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """(inputs, targets) per micro-batch on this rank's device, where this rank needs them."""
-        inputs: Sequence[Tensor] = ()
-        rank, device = self._comm.rank, self._comm.device
-        if rank == self._first and batch is not None:
-            inputs = batch[0].to(device).tensor_split(self._n_microbatches)
-        if rank != self._last:
-            return inputs, ()
-        targets = batch[1] if rank == self._first and batch is not None else self._targets()
-        return inputs, targets.to(device).tensor_split(self._n_microbatches)
+        is_last, device = self._comm.rank == self._last, self._comm.device
+        if self._comm.rank != self._first or batch is None:
+            return (), self._targets() if is_last else ()
+        inputs, targets = microbatches(batch, self._n_microbatches)
+        return [x.to(device) for x in inputs], [x.to(device) for x in targets] if is_last else ()
 
-    def _targets(self) -> Tensor:
+    def _targets(self) -> list[Tensor]:
         specs = self._specs[1]
-        n_samples = sum(spec.shape[0] for spec in specs)
-        whole = Spec((n_samples, *specs[0].shape[1:]), specs[0].dtype).empty("cpu")
-        received: Tensor = self._comm.recv(self._first, whole, TARGETS_TAG, "targets")
-        return received
+        flat = Spec((sum(spec.n_numbers for spec in specs),), specs[0].dtype).empty("cpu")
+        received: Tensor = self._comm.recv(self._first, flat, TARGETS_TAG, "targets")
+        return unflatten(received.to(self._comm.device), specs)
 
     def expect_loss(self) -> None:
         """Prepares for the loss, which every rank learns from the rank of the last stage."""
@@ -163,14 +183,19 @@ class Announcer:
 
     def _made(self, batch: Batch | None, stamp: bool) -> tuple[Tensor, Any]:
         """The header and table of this batch, sent to all others."""
-        problem = self._problem(batch)
+        problem = batch_problem(batch, self._n_microbatches)
+        if batch is None:
+            problem = (
+                f"rank {self._first} holds stage 0 and got no batch; give it (inputs, targets)"
+            )
         divisor, specs = 0, self._specs
         if batch is not None and not problem:
-            divisor = int(self._count(batch[1]))
-            parts = [whole.tensor_split(self._n_microbatches) for whole in batch]
-            specs = ([Spec.of(part) for part in parts[0]], [Spec.of(part) for part in parts[1]])
-            if divisor < 1:
-                problem = "no target of this batch counts; its loss would be divided by 0"
+            inputs, targets = microbatches(batch, self._n_microbatches)
+            divisor = n_counted(batch, self._count)
+            specs = ([Spec.of(x) for x in inputs], [Spec.of(x) for x in targets])
+        divisor, problem = agreed(self._data, divisor, problem)
+        if divisor < 1 and not problem:
+            problem = "no target of this batch counts; its loss would be divided by 0"
         table: Any = None
         if problem:
             table = problem
@@ -185,25 +210,10 @@ class Announcer:
         if problem:
             self._wait_for_sent()
         elif batch is not None and self._last != self._first:
-            whole = batch[1].detach().cpu().contiguous()
-            request = self._comm.isend(whole, self._last, TARGETS_TAG, "targets")
-            self._sent.append((whole, request))
+            flat = flat_targets(batch)
+            request = self._comm.isend(flat, self._last, TARGETS_TAG, "targets")
+            self._sent.append((flat, request))
         return header, table
-
-    def _problem(self, batch: Batch | None) -> str:
-        if batch is None:
-            return f"rank {self._first} holds stage 0 and got no batch; give it (inputs, targets)"
-        if len(batch) != 2 or not all(isinstance(part, Tensor) and part.dim() for part in batch):
-            return "the batch is not (inputs, targets), two tensors [n_samples, ...]; give both"
-        n_samples, n_targets = len(batch[0]), len(batch[1])
-        if n_samples != n_targets:
-            return f"the batch has {n_samples} inputs and {n_targets} targets; give one for each"
-        if n_samples < self._n_microbatches:
-            return (
-                f"{n_samples} samples cannot be split into {self._n_microbatches} micro-batches; "
-                "give at least as many samples as micro-batches"
-            )
-        return ""
 
     def _pass_shapes(self) -> None:
         """Along the stages: each learns what it takes, and tells the next what it gives."""
@@ -213,7 +223,11 @@ class Announcer:
             what = f"shapes for stage {stage + 1}"
             if self._comm.rank == here:
                 specs = output_specs(
-                    self._stages[stage], stage, self._inputs_of[stage], self._comm.device
+                    self._stages[stage],
+                    stage,
+                    self._inputs_of[stage],
+                    self._comm.device,
+                    self._outputs_of[stage],
                 )
                 self._inputs_of[stage + 1] = specs
                 if there != here:

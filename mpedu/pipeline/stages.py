@@ -1,7 +1,9 @@
 """What a pipeline stage is: how it is called, what it must return, the shapes that come out."""
 
 import inspect
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +28,11 @@ class Spec(NamedTuple):
 
     def __str__(self) -> str:
         return f"{str(self.dtype).removeprefix('torch.')} {list(self.shape)}"
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
 
     def empty(self, device: str) -> Tensor:
         """A tensor of this shape and dtype, not initialised."""
@@ -69,14 +76,38 @@ def require_spec(y: Tensor, spec: Spec, number: int, microbatch: int) -> None:
         )
 
 
-def output_specs(stage: Stage, number: int, inputs: Sequence[Spec], device: str) -> list[Spec]:
-    """The outputs of a stage for these inputs, from one run on zeros for each of them.
+def with_buffers(stage: Stage) -> list[nn.Module]:
+    """The modules of a stage that hold buffers."""
+    modules = stage.modules() if isinstance(stage, nn.Module) else ()
+    return [module for module in modules if module._buffers]
+
+
+@contextmanager
+def same_buffers(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Undoes what is done to these modules' buffers inside.
+
+    A forward that a backward runs again, for a checkpoint, would count its micro-batch twice.
+    """
+    places = [(m, name, b) for m in modules for name, b in m._buffers.items() if b is not None]
+    values = [b.clone() for _, _, b in places]
+    yield
+    for (module, name, buffer), value in zip(places, values, strict=True):
+        buffer.data.copy_(value)  # .data: no other micro-batch's graph shall take it for a change
+        module._buffers[name] = buffer
+
+
+def output_specs(
+    stage: Stage, number: int, inputs: Sequence[Spec], device: str, known: dict[Spec, Spec]
+) -> list[Spec]:
+    """The outputs of a stage for these inputs, from one run on zeros for each that is not `known`.
 
     The run leaves nothing behind: no gradient, the buffers and torch's random state as they were.
     (A run on the meta device would need no arithmetic, but a stage that communicates could not
     make it, and it loads modules of torch for seconds.)
     """
-    known = {spec: _output_spec(stage, number, spec, device) for spec in dict.fromkeys(inputs)}
+    for spec in inputs:
+        if spec not in known:
+            known[spec] = _output_spec(stage, number, spec, device)
     return [known[spec] for spec in inputs]
 
 

@@ -2,20 +2,23 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from mpedu.alone import Done
 from mpedu.comm import Channel, Comm, Link
 from mpedu.deferred import WeightQueue, deferring, opened
 from mpedu.keyed import Key
-from mpedu.pipeline.announce import Announcement, Announcer, Batch
+from mpedu.pipeline.announce import Announcement, Announcer
+from mpedu.pipeline.batches import Batch, is_pair
 from mpedu.pipeline.boxes import Inbox, Outbox
 from mpedu.pipeline.clocks import DeviceClock, Stopwatch
-from mpedu.pipeline.stages import Spec, Stage, require_spec, unpacked
+from mpedu.pipeline.stages import Spec, Stage, require_spec, same_buffers, unpacked
+from mpedu.pipeline.sums import GradientSums
 from mpedu.pipeline.traffic import Message
 from mpedu.schedule import Action, Schedule
 from mpedu.simulate import Costs, Span
@@ -27,9 +30,10 @@ class StepResult(NamedTuple):
     loss: summed loss / number of targets that count, the same on every rank; n_tokens: that
     number. aux: the sum over micro-batches and this rank's own stages.
     peak_in_flight: the most activations this rank held, in (stage, micro-batch) units.
-    spans: what this rank ran when; start_s, end_s: of the whole step on this rank.
+    spans: what this rank ran when; start_s, end_s: of its list, before it waits for gradients'
+    sums over ranks.
     outputs: per micro-batch, where asked for, on the rank of the last stage. input_gradient: on the
-    rank of stage 0, where the inputs need one.
+    rank of stage 0, where the inputs need one; by micro-batch where the batch was given so.
     """
 
     loss: float
@@ -40,7 +44,7 @@ class StepResult(NamedTuple):
     start_s: float
     end_s: float
     outputs: list[Tensor]
-    input_gradient: Tensor | None
+    input_gradient: Tensor | list[Tensor] | None
 
 
 class Setup(NamedTuple):
@@ -55,8 +59,10 @@ class Setup(NamedTuple):
     last_stage: int
     aux_scale: float
     takes_key: Mapping[int, bool]
+    buffered: Mapping[int, Sequence[nn.Module]]  # the modules of each stage that have buffers
     split: frozenset[tuple[int, int]]  # (stage, micro-batch) whose backward is I and W
     announcer: Announcer
+    sums: GradientSums
     limit: int  # results that may be unsent
     outgoing: Mapping[Action, Message]  # by sender
     incoming: Mapping[Action, Message]  # by receiver
@@ -73,7 +79,7 @@ class _Held(NamedTuple):
 
 
 class Step:
-    """One step of an engine on this rank."""
+    """One step of an engine on this rank; key: that of its first micro-batch."""
 
     def __init__(
         self, setup: Setup, announced: Announcement, batch: Batch | None, key: Key
@@ -89,7 +95,7 @@ class Step:
         self.inboxes = self._inboxes()
         setup.announcer.expect_loss()
         self.inputs, self.targets = setup.announcer.parts(batch)
-        self.inputs_need_gradient = batch is not None and batch[0].requires_grad
+        self.is_whole = is_pair(batch)
         self.outbox = Outbox(setup.limit)
         self.local: dict[Action, Tensor] = {}  # by receiver: what stays on this rank
         self.held: dict[tuple[int, int], _Held] = {}
@@ -112,18 +118,22 @@ class Step:
 
     def run(self) -> StepResult:
         """Every action of this rank's list."""
-        comm = self.setup.comm
-        for action in self.setup.schedule[comm.rank]:
+        self.setup.sums.begin()
+        for action in self.setup.schedule[self.setup.comm.rank]:
             if action.kind == "F":
                 self._forward(action)
             elif action.kind == "W":
                 self._weights(action)
             else:
                 self._backward(action)
+            self.setup.sums.after(action)
+        is_last = self.setup.last_stage in self.setup.stages
+        total = self.setup.sums.total(self.loss) if is_last else Done(self.loss)
         self.outbox.drain()
         spans = self.clock.spans()
         end_s = time.perf_counter()
-        loss = self.setup.announcer.finish(self.loss)
+        self.setup.sums.finish()
+        loss = self.setup.announcer.finish(total.wait())
         gradients = [self.input_gradients[m] for m in sorted(self.input_gradients)]
         return StepResult(
             loss / self.announced.divisor,
@@ -134,14 +144,14 @@ class Step:
             self.start_s,
             end_s,
             [self.outputs[m] for m in sorted(self.outputs)],
-            torch.cat(gradients) if gradients else None,
+            torch.cat(gradients) if gradients and self.is_whole else gradients or None,
         )
 
     def _forward(self, action: Action) -> None:
         """Takes x, runs the stage, keeps what its backward needs, passes y on."""
         _, number, microbatch = action
         x = self._input(action)
-        key = self.key._replace(microbatch=microbatch)
+        key = self.key._replace(microbatch=self.key.microbatch + microbatch)
         arguments = (x, key) if self.setup.takes_key[number] else (x,)
         owed = WeightQueue() if (number, microbatch) in self.setup.split else None
         with deferring(owed):
@@ -168,7 +178,8 @@ class Step:
         _, number, microbatch = action
         if number == 0:
             self.clock.start(None)
-            return self.inputs[microbatch].detach().requires_grad_(self.inputs_need_gradient)
+            given = self.inputs[microbatch]
+            return given.detach().requires_grad_(given.requires_grad)
         x = self._take(action)
         self._post(action)
         return x.requires_grad_(x.is_floating_point())
@@ -194,14 +205,15 @@ class Step:
         held = self.held.pop((number, microbatch))
         if held.owed is not None:
             self.owed[number, microbatch] = held.owed
-        x_gradient = _differentiate(held, gradient)
+        with same_buffers(self.setup.buffered[number]):
+            x_gradient = _differentiate(held, gradient)
         end_s = self.clock.stop(action)
         del gradient  # its memory can be the next one's
         self._post(action)
         if number > 0:
             kind = "I" if (number - 1, microbatch) in self.setup.split else "B"
             self._pass_on(action, Action(kind, number - 1, microbatch), x_gradient, end_s)
-        elif self.inputs_need_gradient:
+        elif held.x.requires_grad:
             self.input_gradients[microbatch] = x_gradient
 
     def _weights(self, action: Action) -> None:

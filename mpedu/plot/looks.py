@@ -36,7 +36,7 @@ LOOKS = {
     "waits": Look("never reached", "white", "#707070", INK),
     "no action": Look("no action", "white", "#707070", INK),
     "missing": Look("missing", "white", "#707070", INK, line="--"),
-    "blank": Look("still to fill in", "white", "black", "black", line="--"),
+    "blank": Look("still to fill in", "#FFF3B0", "black", "black", line="--"),
     "fault": Look("first fault", RED, "#800000", "white"),
     "fault missing": Look("first fault", "white", RED, RED, line="--"),
 }

@@ -162,13 +162,22 @@ def draw_boxes(axes: "Axes", layout: Layout, boxes: Sequence[Box], looks: Sequen
 
 
 def draw_arrow(axes: "Axes", need: Box, action: Box) -> None:
-    """A red arrow from the work needed to the work in need, between the facing edges."""
+    """A red arrow from the work needed to the work in need.
+
+    Its ends lie beside the boxes' numbers, on the side of the other box: two that cross do so
+    half-way, away from their heads.
+    """
     from matplotlib.patheffects import withStroke
 
     down = (action.row > need.row) - (action.row < need.row)
     side = down or (1 if need.row == 0 else -1)  # in one row: an arc that meets no heading
-    start = ((need.start_s + need.end_s) / 2, need.row + 0.3 * side)
-    end = ((action.start_s + action.end_s) / 2, action.row + 0.3 * (-down or side))
+    from_s, to_s = ((box.start_s + box.end_s) / 2 for box in (need, action))
+    right = (to_s > from_s) - (to_s < from_s) if down else 0
+    off = 0.12 if right else 0.3  # rows from the middle of each
+    from_s += 0.32 * right * (need.end_s - need.start_s)
+    to_s -= 0.32 * right * (action.end_s - action.start_s)
+    start = from_s, need.row + off * side
+    end = to_s, action.row + off * (-down or side)
     length_in = abs(end[0] - start[0]) / (axes.get_xlim()[1] - axes.get_xlim()[0]) * WIDTH_IN
     bend = 0.0 if down else min(0.3, 0.6 / length_in) * side * (1 if end > start else -1)
     style = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bend}", "mutation_scale": 18}

@@ -132,7 +132,8 @@ def _draw_flawed(layout: Layout, flaw: Flaw, title: str, n_columns: int) -> Pict
 
 def draw_order(axes: "Axes", layout: Layout, flaw: Flaw) -> bool:
     """Draws a schedule's boxes, and in red what the flaw names; whether all numbers had room."""
-    looks = [look_of(box, flaw.box) for box in layout.boxes]
+    red = [flaw.box, *(action for _, action in flaw.arrows)]
+    looks = [look_of(box, next((r for r in red if r is box), None)) for box in layout.boxes]
     numbered = draw_boxes(axes, layout, layout.boxes, looks)
     if layout.stuck_s is not None:
         axes.axvline(layout.stuck_s, color="black", linewidth=2, linestyle=":")
@@ -157,6 +158,7 @@ def in_flight_curve(
 ) -> Picture:
     """Micro-batches whose activations are held: over time on the fullest stage, and every peak.
 
+    One schedule whose peaks are all alike has no second panel: the curve says it.
     A function in place of a schedule is called with `counts`: `in_flight_curve({"GPipe": gpipe},
     4, 8)`. ValueError without schedules, or with the first fault of one that is not legal.
     """
@@ -165,8 +167,9 @@ def in_flight_curve(
     lists = {name: made(*counts) if callable(made) else made for name, made in schedules.items()}
     timelines = {name: simulate(schedule, costs) for name, schedule in lists.items()}
     title = "How many micro-batches are held at once?"
-    figure, (left, right) = new_figure(title, CURVE_HEIGHT_IN, n_columns=2)
     peaks = {name: peak_in_flight(schedule, freed_by) for name, schedule in lists.items()}
+    alike = len(peaks) == 1 and all(len(set(values)) == 1 for values in peaks.values())
+    figure, (left, *rest) = new_figure(title, CURVE_HEIGHT_IN, n_columns=1 if alike else 2)
     for i, (name, schedule) in enumerate(lists.items()):
         color, line, marker = STYLES[i % len(STYLES)]
         look: dict[str, Any] = {"color": color, "linestyle": line, "linewidth": 2}
@@ -175,13 +178,15 @@ def in_flight_curve(
         held = [0, *in_flight(schedule[rank], freed_by)]
         fullest = timeline_layout(timelines[name]).row_names[rank]
         left.step([0.0, *ends_s], held, where="post", label=f"{name}, {fullest}", **look)
-        right.plot(range(len(peaks[name])), peaks[name], marker=marker, label=name, **look)
+        for right in rest:
+            right.plot(range(len(peaks[name])), peaks[name], marker=marker, label=name, **look)
     most = max(max(values) for values in peaks.values())
     n_ranks = max(map(len, peaks.values()))
     word = rank_word((s.rank, s.stage) for line in timelines.values() for s in line.spans)
     left.set(xlabel="time (s)", ylabel="micro-batches held", xlim=(0, None))
-    right.set(xlabel=word, ylabel="most held at once", xticks=range(n_ranks))
-    for axes in (left, right):
+    for right in rest:
+        right.set(xlabel=word, ylabel="most held at once", xticks=range(n_ranks))
+    for axes in (left, *rest):
         axes.set(ylim=(0, 1.15 * most))
         axes.grid(color="#E0E0E0")
         axes.legend(loc="best", fontsize=9, framealpha=1)

@@ -11,8 +11,8 @@ from mpedu.schedule import Action, Schedule
 from mpedu.simulate.costs import Costs, Seconds
 from mpedu.simulate.timeline import Span
 
-# What has been done of a (stage, micro-batch), and what each kind makes of it.
-_AFTER = {"F": {0: 1}, "B": {1: 2}, "I": {1: 3}, "W": {3: 4}}
+# What must have been done of a (stage, micro-batch) before each kind, and what it makes of it.
+_CHANGE = {"F": (0, 1), "B": (1, 2), "I": (1, 3), "W": (3, 4)}
 _FORWARD, _GRADIENT = 1, 2  # from these on there is a result for the next stage, the stage before
 _COMPLETE = {2, 4}  # the whole backward, or both halves
 
@@ -38,6 +38,23 @@ class _Layout(NamedTuple):
     sources: dict[str, list[_Link | None]]  # _HERE for a stage of the same rank
     targets: dict[str, list[_Link | None]]
 
+    def rows(self, costs: Costs, kinds: set[str]) -> dict[str, list[tuple[Any, ...]]]:
+        """All that an action needs, by kind and stage, so that it is looked up once.
+
+        Its seconds, its two states, its source and how far from its own number that is, its target.
+        """
+        seconds = costs.table(kinds, self.n_stages)
+        apart = {"F": -self.n_microbatches, "W": 0}
+        return {
+            kind: [
+                (cost_s, *_CHANGE[kind], source, apart.get(kind, self.n_microbatches), target)
+                for cost_s, source, target in zip(
+                    seconds[kind], self.sources[kind], self.targets[kind], strict=True
+                )
+            ]
+            for kind in kinds
+        }
+
 
 def replay(schedule: Schedule, costs: Costs) -> list[Span] | None:
     """Every action as it ran; None where the schedule is not legal, or an index is no plain int."""
@@ -56,7 +73,7 @@ def _layout(schedule: Schedule) -> _Layout | None:
             return None
         kinds, stages, microbatches = zip(*actions, strict=True)
         numbers = {*stages, *microbatches}
-        if not {*kinds} <= _AFTER.keys() or {*map(type, numbers)} != {int} or min(numbers) < 0:
+        if not {*kinds} <= _CHANGE.keys() or {*map(type, numbers)} != {int} or min(numbers) < 0:
             return None
         if any(owner.setdefault(stage, rank) != rank for stage in set(stages)):
             return None
@@ -89,29 +106,28 @@ def _links(sources: list[int], targets: list[int]) -> list[_Link]:
 def _run(schedule: Schedule, costs: Costs, layout: _Layout) -> list[Span] | None:
     n_microbatches = layout.n_microbatches
     state = bytearray(layout.n_stages * n_microbatches)
-    seconds = costs.table({a.kind for actions in schedule for a in actions}, layout.n_stages)
+    rows = layout.rows(costs, {action.kind for actions in schedule for action in actions})
     free_s: list[Seconds] = [0] * len(schedule)
     position = [0] * len(schedule)
     link_s = list(free_s)  # when each rank's outgoing link is free
     at_once = costs.message_s == 0
     latency_s = costs.latency_s
     spans: list[Span] = []
+    note, make = spans.append, tuple.__new__  # half the time of Span(...)
     ready = list(range(len(schedule)))
-    neighbour = {"F": -n_microbatches, "B": n_microbatches, "I": n_microbatches, "W": 0}
     while ready:  # long, for its speed: millions of actions come through here
         rank = ready.pop()
         actions, now_s = schedule[rank], free_s[rank]
         for at in range(position[rank], len(actions)):
             kind, stage, microbatch = actions[at]
             number = stage * n_microbatches + microbatch
-            after = _AFTER[kind].get(state[number])
-            if after is None:
+            cost_s, before, after, source, apart, target = rows[kind][stage]
+            if state[number] != before:
                 return None
-            source = layout.sources[kind][stage]
             if source is not None:
-                before = number + neighbour[kind]
+                sender = number + apart
                 if source is _HERE:
-                    if state[before] < (_FORWARD if kind == "F" else _GRADIENT):
+                    if state[sender] < (_FORWARD if kind == "F" else _GRADIENT):
                         return None
                 else:
                     queue = source.queue
@@ -119,14 +135,15 @@ def _run(schedule: Schedule, costs: Costs, layout: _Layout) -> list[Span] | None
                         source.waiter = rank
                         position[rank] = at
                         break
-                    if queue.popleft() != before:
+                    if queue.popleft() != sender:
                         return None
-                    now_s = max(now_s, queue.popleft())
+                    arrival_s = queue.popleft()
+                    if arrival_s > now_s:
+                        now_s = arrival_s
             start_s = now_s
-            now_s = start_s + seconds[kind][stage]
-            spans.append(Span(rank, kind, stage, microbatch, start_s, now_s))
+            now_s = start_s + cost_s
+            note(make(Span, (rank, kind, stage, microbatch, start_s, now_s)))
             state[number] = after
-            target = layout.targets[kind][stage]
             if target is not None:
                 if at_once:
                     target.queue += (number, now_s + latency_s)

@@ -67,6 +67,7 @@ FAULTY = {
         [("1B0", "0B0"), ("0F1", "1F1")],
     ),
 }
+ALSO_RED = {"a deadlock": [(1, "F1")]}  # who waits for the first one
 COUNTS = {"one too far": (1, 2), "missing work": (2, 2), "an empty rank": (2, 1)}
 BLANK = [[*lists("0F0 0F1")[0], ..., *lists("0B0 0B1")[0], ...], lists("1F0 1F1 1B0 1B1")[0]]
 

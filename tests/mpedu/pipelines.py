@@ -3,6 +3,7 @@
 The serial steps know nothing of the engine. Imported by ranks too: no pytest in here.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,13 +11,12 @@ import torch
 from small_gpt import DROPPING, SMALL, moved
 from torch import nn
 
-from mpedu.families import gpipe, naive, one_f_one_b
+from mpedu.families import make_schedule
 from mpedu.keyed import Key, keyed_generator
 from mpedu.model import IGNORE, build_stage, count_targets, token_loss
 from mpedu.pipeline import PipelineEngine
+from mpedu.schedule import stage_to_rank
 
-FAMILIES = {"naive": naive, "gpipe": gpipe, "one_f_one_b": one_f_one_b}
-N_SAMPLES = {1: 3, 3: 7, 5: 9, 8: 11}  # by number of micro-batches; not divisible by it
 AUX_WEIGHT = 0.3
 SEED = 5
 
@@ -24,18 +24,30 @@ SEED = 5
 class Task(NamedTuple):
     """What to compute with the engine and with the serial model.
 
+    schedule: a name in `SCHEDULES`, n_chunks as there.
     steps: "one", "accumulate" (three without zero_grad), or an optimiser's name (five of it).
     """
 
-    family: str
+    schedule: str
     model: str
     n_microbatches: int
     dtype: torch.dtype = torch.float64
     steps: str = "one"
+    n_chunks: int | None = None
 
     def __str__(self):
         dtype = str(self.dtype).removeprefix("torch.")
-        return f"{self.family}-{self.model}-M{self.n_microbatches}-{dtype}-{self.steps}"
+        chunks = f"-V{self.n_chunks}" if self.n_chunks else ""
+        name = f"{self.schedule}{chunks}-{self.model}-M{self.n_microbatches}"
+        return f"{name}-{dtype}-{self.steps}"
+
+    @property
+    def serial(self):
+        """The same for the serial model, whatever the schedule."""
+        return self._replace(schedule="", n_chunks=None)
+
+    def make_schedule(self, n_ranks):
+        return make_schedule(self.schedule, n_ranks, self.n_microbatches, self.n_chunks)
 
 
 class Outcome(NamedTuple):
@@ -54,7 +66,8 @@ class Layer(nn.Module):
 
     def __init__(self, number, dtype=torch.float64):
         super().__init__()
-        self.w = nn.Parameter(random("w", number, shape=(6, 6), dtype=dtype))
+        # small enough that sixteen layers do not make large errors of rounding
+        self.w = nn.Parameter(0.5 * random("w", number, shape=(6, 6), dtype=dtype))
         self.b = nn.Parameter(random("b", number, shape=(6,), dtype=dtype))
 
     def forward(self, x):
@@ -87,10 +100,11 @@ class First(nn.Module):
 def stage_for(model, n_stages, number, dtype=torch.float64):
     if model in ("gpt", "dropout"):
         config = DROPPING if model == "dropout" else SMALL
+        config = replace(config, n_layers=max(config.n_layers, n_stages))
         return moved([build_stage(config, n_stages, number, dtype=torch.float64)])[0].to(dtype)
     if model == "aux":
         return WithAux(First(dtype) if number == 0 else Layer(number, dtype), number)
-    layers = (Layer(layer, dtype) for layer in range(6)[number::n_stages])
+    layers = (Layer(layer, dtype) for layer in range(max(6, n_stages))[number::n_stages])
     return nn.Sequential(*layers)
 
 
@@ -115,9 +129,9 @@ def ranges(n_samples, n_microbatches):
 
 
 def batch_of(model, n_microbatches, step=0, dtype=torch.float64):
-    """Another number of samples and of tokens in every step; the loss of a micro-batch is unlike
-    that of every other, and one micro-batch has no target that counts."""
-    n_samples = N_SAMPLES[n_microbatches] + step % 2
+    """Another number of samples and of tokens in every step, not always divisible; the loss of a
+    micro-batch is unlike that of every other, and one micro-batch has no target that counts."""
+    n_samples = n_microbatches + 3 + (n_microbatches % 3 == 0) + step % 2
     shape = (n_samples, (7, 5, 8)[step % 3])
     cuts = ranges(n_samples, n_microbatches)
     drawn = keyed_generator("ids", step)
@@ -176,7 +190,9 @@ def outcome(task, stages, step):
     n_steps = {"one": 1, "accumulate": 3}.get(task.steps, 5)
     optimiser = None
     if task.steps == "sgd":
-        optimiser = torch.optim.SGD(parameters.values(), lr=0.05, momentum=0.9)
+        # a loss of thousands would drive tanh to where gradients are nothing but rounding
+        lr = 0.05 if task.model in ("gpt", "dropout") else 1e-4
+        optimiser = torch.optim.SGD(parameters.values(), lr, momentum=0.9)
     elif task.steps == "adamw":
         # with the usual eps an Adam step magnifies the rounding of gradients that are truly zero
         optimiser = torch.optim.AdamW(parameters.values(), lr=0.01, eps=1e-2)
@@ -205,25 +221,25 @@ def serial_outcome(task, n_stages):
 
 def engine_for(comm, schedule, model, dtype=torch.float64, **options):
     """This rank's engine."""
-    n_stages = 1 + max(action.stage for actions in schedule for action in actions)
-    own = sorted({action.stage for action in schedule[comm.rank]})
-    stages = {number: stage_for(model, n_stages, number, dtype) for number in own}
+    owner = stage_to_rank(schedule)
+    stages = {
+        number: stage_for(model, len(owner), number, dtype)
+        for number, rank in owner.items()
+        if rank == comm.rank
+    }
     return PipelineEngine(schedule, comm, stages, *loss_of(model), AUX_WEIGHT, **options)
 
 
 def engine_outcome(comm, task, schedule=None):
     """What this rank's stages come to."""
-    schedule = schedule or FAMILIES[task.family](comm.size, task.n_microbatches)
+    schedule = schedule or task.make_schedule(comm.size)
     engine = engine_for(comm, schedule, task.model, task.dtype, keep_outputs=True)
 
     def step(number):
         batch = batch_of(task.model, task.n_microbatches, number, task.dtype)
         result = engine.run(batch if 0 in engine.stages else None, SEED, number)
-        return (
-            result.loss,
-            torch.cat(result.outputs) if result.outputs else None,
-            (result.input_gradient),
-        )
+        outputs = torch.cat(result.outputs) if result.outputs else None
+        return result.loss, outputs, result.input_gradient
 
     return outcome(task, engine.stages, step)
 

@@ -75,6 +75,41 @@ def test_the_last_stage_gets_the_targets_that_belong_to_its_microbatches():
     assert torch.equal(torch.cat(rendezvous.run_threads(program, 2)[1]), targets)
 
 
+def test_microbatches_given_one_by_one_may_differ_in_every_length():
+    lengths = [[(3, 4), (1, 9)], [(3, 4), (1, 9)], [(2, 6), (3, 4)]]
+    zeros_run = []
+
+    def first(x):
+        zeros_run.append(tuple(x.shape))
+        return x.double()
+
+    def program(comm):
+        agree = announcer(comm, {0: 0, 1: 1}, {0: first, 1: lambda x: x}, 2, torch.numel)
+        seen = []
+        for shapes in lengths:
+            pairs = [(torch.ones(shape), torch.full(shape, 1.5)) for shape in shapes]
+            pairs[0][1].requires_grad_()
+            announced = agree.announce(pairs if comm.rank == 0 else None, stamp=False)
+            inputs, targets = agree.parts(pairs if comm.rank == 0 else None)
+            agree.expect_loss()
+            agree.finish(torch.zeros((), dtype=DOUBLE))
+            action = Action("F" if comm.rank else "B", comm.rank, 1)
+            seen.append((announced.divisor, agree.spec_for(action), inputs, targets))
+        return seen
+
+    first_rank, second = rendezvous.run_threads(program, 2)
+    for (divisor, coming, inputs, targets), shapes in zip(first_rank, lengths, strict=True):
+        assert divisor == sum(a * b for a, b in shapes)
+        assert coming == spec(*shapes[1], dtype=DOUBLE)
+        assert [tuple(x.shape) for x in inputs] == shapes and not targets
+    for (divisor, coming, inputs, targets), shapes in zip(second, lengths, strict=True):
+        assert divisor == sum(a * b for a, b in shapes)
+        assert coming == spec(*shapes[1], dtype=DOUBLE)
+        assert not inputs and [tuple(t.shape) for t in targets] == shapes
+        assert all((t == 1.5).all() for t in targets)
+    assert zeros_run == [(3, 4), (1, 9), (2, 6)]  # of each shape once
+
+
 def test_alone_nothing_is_sent():
     agree = announcer(Alone(), {0: 0}, {0: lambda x: x})
     batch = torch.zeros(3, 1), torch.ones(3)

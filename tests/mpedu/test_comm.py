@@ -163,8 +163,8 @@ def test_channels_keep_the_two_directions_of_a_pair_apart():
         if comm.rank == 2:
             return None
         mine, other = (forth, back) if comm.rank == 0 else (back, forth)
-        sending = ends[mine].isend(torch.tensor([comm.rank]), USER_TAGS + 5, "F0")
-        ends[other].irecv((out := torch.tensor([-1])), USER_TAGS + 5, "B0").wait()
+        sending = ends[mine].isend(torch.tensor([comm.rank]), USER_TAGS + 5, str(mine))
+        ends[other].irecv((out := torch.tensor([-1])), USER_TAGS + 5, str(other)).wait()
         sending.wait()
         return out.item()
 

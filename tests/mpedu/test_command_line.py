@@ -17,9 +17,13 @@ from mpedu.faults import Failure
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """The signal handler that `main` sets, set back."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
+    """Signals as on a terminal, however the tests were started; what `main` sets is set back."""
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

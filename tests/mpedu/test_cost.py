@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
-from mpedu.cost import COLLECTIVES, collective_bytes, collective_s
+from mpedu.cost import (
+    COLLECTIVES,
+    bubble_interleaved,
+    collective_bytes,
+    collective_s,
+    gpipe_peak_activation,
+)
+from mpedu.families import interleaved_1f1b
 from mpedu.launch import run_ranks
+from mpedu.simulate import simulate
 from mpedu.simulated import Simulated
 from mpedu.simulated.exchange import Wire
 
@@ -93,3 +101,45 @@ def test_one_rank_pays_nothing(operation):
 def test_what_is_no_collective_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    "n_samples, n_layers, n_stages, n_microbatches, plain, with_checkpoints",
+    [
+        (64, 16, 4, 1, 256, 64 + 4 * 64),
+        (64, 16, 4, 8, 256, 64 + 4 * 8),
+        (64, 16, 4, 64, 256, 64 + 4),
+        (7, 5, 2, 3, 21, 7 + 3 * 3),
+        (1, 1, 1, 1, 1, 2),
+    ],
+)
+def test_gpipes_activations_are_inputs_and_one_microbatchs_layers(
+    n_samples, n_layers, n_stages, n_microbatches, plain, with_checkpoints
+):
+    sizes = n_samples, n_layers, n_stages, n_microbatches
+    assert gpipe_peak_activation(*sizes, checkpoint=False) == plain
+    assert gpipe_peak_activation(*sizes, checkpoint=True) == with_checkpoints
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_gpipes_activations_of_nothing_are_refused(place):
+    sizes = [4, 4, 2, 2]
+    sizes[place] = 0
+    with pytest.raises(ValueError, match="=0 is too small"):
+        gpipe_peak_activation(*sizes, checkpoint=True)
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 3])
+@pytest.mark.parametrize("n_ranks, n_microbatches", [(1, 3), (2, 2), (4, 8), (3, 9)])
+def test_the_interleaved_bubble_is_the_idle_share_on_the_model_clock(
+    n_ranks, n_microbatches, n_chunks
+):
+    schedule = interleaved_1f1b(n_ranks, n_microbatches, n_chunks)
+    share = bubble_interleaved(n_ranks, n_microbatches, n_chunks)
+    assert share == pytest.approx(simulate(schedule).idle_share, abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_the_interleaved_bubble_of_nothing_is_refused(sizes):
+    with pytest.raises(ValueError, match="0"):
+        bubble_interleaved(*sizes)

@@ -10,8 +10,9 @@ from small_runs import metrics
 from mpedu.faults import Failure
 from mpedu.ledger import EMULATED, Ledger, alone_in
 from mpedu.pipeline import StepResult
-from mpedu.simulate import Span
-from mpedu.training import StepReport, TrainConfig
+from mpedu.simulate import Costs, Span, simulate
+from mpedu.train_config import TrainConfig
+from mpedu.training import StepReport
 
 TOY = TrainConfig(pp=2, n_microbatches=1)
 LOSSES = [5.0, 4.0]
@@ -116,6 +117,62 @@ def test_idle_time_well_above_its_prediction_is_explained(waited_s, explained):
     words = "; the rest is waiting for messages and for a processor that others use"
     assert ledger.idle_in_words().endswith(words if explained else "this run's mean times")
     assert "\n" not in ledger.idle_in_words()
+
+
+def test_every_pipeline_idles_in_a_time_of_its_own():
+    """Two data ranks: the second starts 50 s later, works half as fast, and holds more."""
+    ledger = Ledger(TrainConfig(pp=2, dp=2, n_microbatches=1))
+    fast = toy(1)
+    spans = [("F", 0, 4), ("B", 10, 16)], [("F", 4, 6), ("B", 6, 10)]
+    slow = [
+        report(1, rank, spans[rank], start_s=100.0, end_s=120.0, updated_s=125.0) for rank in (0, 1)
+    ]
+    late = [
+        each._replace(
+            result=each.result._replace(
+                start_s=each.result.start_s + 50,
+                end_s=each.result.end_s + 50,
+                peak_in_flight=3 - rank,
+            ),
+            updated_s=175.0,
+        )
+        for rank, each in enumerate(slow)
+    ]
+    for rank, each in enumerate([fast[0], late[0], fast[1], late[1]]):  # the first axis is slowest
+        assert not ledger.steps
+        ledger.take(rank, each)
+    (step,) = ledger.steps
+    assert step.idle_share == pytest.approx(1 - (8 + 16) / (20 + 40))
+    assert (step.seconds, step.tokens_per_s) == (75.0, 64 / 75)
+    assert ledger.peaks == [3, 2]
+    assert ledger.peaks_in_words() == (
+        "rank 0: 3, rank 1: 2 micro-batches, the most of any data rank (the list says [1, 1])"
+    )
+    assert ledger.timeline.spans == [span for each in fast for span in each.result.spans]
+
+
+@pytest.mark.parametrize("dp", [1, 2])
+@pytest.mark.parametrize("name", ["interleaved", "zbv", "zero-bubble-h1"])
+def test_the_measured_times_of_all_stages_and_kinds_are_predicted_with(name, dp):
+    """Every action takes as long as its stage and kind say; so does the prediction then."""
+    config = TrainConfig(pp=2, dp=dp, schedule=name, n_microbatches=3)
+    ledger = Ledger(config)
+    table = {
+        kind: [base + stage for stage in range(4)]
+        for kind, base in zip("FBIW", (1, 2, 3, 4), strict=True)
+    }
+    exact = simulate(ledger.schedule, Costs(*table.values()))
+    for step in range(1, 5):
+        for rank in range(2 * dp):
+            spans = [span for span in exact.spans if span.rank == rank // dp]
+            end_s = float(exact.makespan_s)
+            result = StepResult(2.5, 0.0, 64, 4, spans, 0.0, end_s, [], None)
+            ledger.take(rank, StepReport(step, result, 1.5, end_s))
+    timed = ledger.predicted_as_timed()
+    assert float(timed.makespan_s) == pytest.approx(float(exact.makespan_s))
+    assert ledger.measured_idle == pytest.approx(float(timed.idle_share))
+    is_cut = name != "zero-bubble-h1"
+    assert ("activations of a stage and micro-batch" in ledger.peaks_in_words()) == is_cut
 
 
 HOLD = "import sys; from pathlib import Path; from mpedu.ledger import alone_in\n"

@@ -8,6 +8,7 @@ from mpedu.families import gpipe, one_f_one_b
 from mpedu.launch import run_ranks
 from mpedu.pipeline import PipelineEngine
 from mpedu.ranks.errors import RankError
+from mpedu.schedule import Action
 
 N_RANKS = 3
 GOOD = one_f_one_b(N_RANKS, 3)
@@ -17,6 +18,10 @@ def swapped(schedule):
     """Rank 1 with its first two entries changed about."""
     first, second, *others = schedule[1]
     return [schedule[0], [second, first, *others], *schedule[2:]]
+
+
+def half_a_backward():
+    return [[Action(kind, stage, 0) for kind in "FI"] for stage in range(N_RANKS)]
 
 
 def made(comm, schedule, stages=None):
@@ -52,6 +57,10 @@ BAD = {
         "lists for 2 ranks and 3 run; start 2 ranks, or make a schedule for 3",
     ),
     "different schedules": (different, "the ranks were given different schedules"),
+    "half a backward": (
+        lambda comm: made(comm, half_a_backward()),
+        "this schedule cannot run: stage 0 never runs W0",
+    ),
     "no stages": (
         lambda comm: made(comm, GOOD, {}),
         "was given stages []; its list works on stages [",
@@ -73,6 +82,23 @@ BAD = {
         with_batch(lambda x, t: (x, t[:-1])),
         "the batch has 7 inputs and 6 targets; give one for each",
     ),
+    "too few micro-batches": (
+        with_batch(lambda x, t: [(x, t)] * 2),
+        "the batch has 2 micro-batches and the schedule 3; give one (inputs, targets) for each",
+    ),
+    "a micro-batch of other lengths": (
+        with_batch(lambda x, t: [(x, t), (x[1:], t), (x, t)]),
+        "micro-batch 1 has 6 inputs and 7 targets; give one for each",
+    ),
+    "an empty micro-batch": (
+        with_batch(lambda x, t: [(x, t), (x, t), (x[:0], t[:0])]),
+        "micro-batch 2 has no samples; give at least one",
+    ),
+    "targets of two dtypes": (
+        with_batch(lambda x, t: [(x, t), (x, t.int()), (x, t)]),
+        "the micro-batches have targets of int32 and int64; give one dtype",
+    ),
+    "no micro-batches": (with_batch(lambda x, t: []), "nor a list of such pairs, one for each"),
     "no batch": (with_batch(lambda x, t: None), "rank 0 holds stage 0 and got no batch"),
     "no tensors": (
         with_batch(lambda x, t: (x.tolist(), t)),

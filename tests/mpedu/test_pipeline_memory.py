@@ -3,13 +3,16 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from pipelines import FAMILIES, SEED, batch_of, engine_for, loss_of, ranges
+from pipelines import SEED, batch_of, engine_for, loss_of, ranges
+from watched import Watched
 
+from mpedu.families import gpipe, naive, one_f_one_b
 from mpedu.keyed import Key
 from mpedu.launch import run_ranks
 from mpedu.memory import HeldBytes, LiveBytes
 from mpedu.schedule import in_flight
 
+FAMILIES = {"naive": naive, "gpipe": gpipe, "one_f_one_b": one_f_one_b}
 N_RANKS = 4
 CASES = [
     (family, model, n_microbatches)
@@ -19,18 +22,6 @@ CASES = [
     if (model, n_microbatches) != ("mlp", 8)
 ]
 SLACK_BYTES = 1000  # losses and other single numbers
-
-
-class Watched(list):
-    """A rank's list that looks whenever the engine has done an action and asks for the next."""
-
-    look = None
-
-    def __iter__(self):
-        for i, action in enumerate(super().__iter__()):
-            yield action
-            if self.look is not None:
-                self.look(i + 1)
 
 
 class Look(NamedTuple):

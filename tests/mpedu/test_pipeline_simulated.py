@@ -1,45 +1,40 @@
 """The engine on simulated ranks: the same program, the same gradients as the serial model."""
 
+from functools import cache
+
 import pytest
-import torch
-from pipelines import FAMILIES
-from small_gpt import SMALL, chained, gradients, parameters_of, stages_of, tokens
+from pipelines import Task, assert_equal, engine_outcome, serial_outcome
 
-from mpedu.model import count_targets, token_loss
-from mpedu.pipeline import PipelineEngine
-from mpedu.simulated import run_simulated
+from mpedu.families import SCHEDULES, make_schedule
+from mpedu.launch import run_ranks
+from mpedu.schedule import stage_to_rank
 
-
-def trained(comm, family, config, n_stages, n_microbatches):
-    """Two steps of SGD by one rank: losses, and this rank's parameters and gradients."""
-    stage = stages_of(config, n_stages)[comm.rank]
-    schedule = FAMILIES[family](n_stages, n_microbatches)
-    engine = PipelineEngine(schedule, comm, {comm.rank: stage}, token_loss, count_targets)
-    optimiser = torch.optim.SGD(stage.parameters(), lr=0.1)
-    losses = []
-    for _ in range(2):
-        optimiser.zero_grad()
-        losses.append(engine.run(tokens(6) if comm.rank == 0 else None).loss)
-        optimiser.step()
-    return losses, parameters_of([stage]), gradients([stage])
+serial = cache(serial_outcome)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("n_stages", [1, 2, 4])
-def test_two_steps_equal_the_serial_model(family, n_stages):
-    run = run_simulated(trained, n_stages, (family, SMALL, n_stages, 3))
-    stages = stages_of(SMALL, n_stages)
-    optimiser = torch.optim.SGD([p for stage in stages for p in stage.parameters()], lr=0.1)
-    x, targets = tokens(6)
-    for step in range(2):
-        optimiser.zero_grad()
-        loss = token_loss(chained(stages, x), targets) / count_targets(targets)
-        loss.backward()
-        optimiser.step()
-        for losses, _, _ in run.results:
-            assert abs(losses[step] - loss.item()) <= 1e-12
-    for place, whole in ((1, parameters_of(stages)), (2, gradients(stages))):
-        found = {name: p for result in run.results for name, p in result[place].items()}
-        assert found.keys() == whole.keys()
-        for name, p in found.items():
-            assert (p - whole[name]).abs().max() <= 1e-12
+def tasks(schedule, n_ranks):
+    """A step for each number of micro-batches that this schedule can have, of some five of SGD."""
+    for n_microbatches in (*range(1, 10), 16):
+        try:
+            make_schedule(schedule, n_ranks, n_microbatches)
+        except ValueError as refused:  # which ones and how, test_families says
+            assert f"n_microbatches={n_microbatches} on n_ranks={n_ranks}" in str(refused)
+            continue
+        yield Task(
+            schedule, "mlp", n_microbatches, steps="sgd" if n_microbatches in (3, 16) else "one"
+        )
+    yield Task(schedule, "gpt", 2 * n_ranks, steps="sgd")
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_steps_on_simulated_ranks_equal_those_of_the_serial_model(schedule, n_ranks):
+    due = list(tasks(schedule, n_ranks))
+
+    def program(comm):
+        return [engine_outcome(comm, task) for task in due]
+
+    run = run_ranks(program, n_ranks, machine="simulated")
+    n_stages = len(stage_to_rank(due[-1].make_schedule(n_ranks)))
+    for task, parts in zip(due, zip(*run.results, strict=True), strict=True):
+        assert_equal(parts, serial(task.serial, n_stages), 1e-10)

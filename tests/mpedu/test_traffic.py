@@ -5,7 +5,7 @@ import pytest
 from drawn import drawn_placement, drawn_schedule
 
 from mpedu.comm import ENGINE_TAGS, TAGS, Link
-from mpedu.families import gpipe, naive, one_f_one_b
+from mpedu.families import SCHEDULES, gpipe, make_schedule, naive, one_f_one_b
 from mpedu.pipeline.traffic import messages, unsent_limit
 from mpedu.schedule import Action
 from mpedu.validate import validate_schedule
@@ -13,7 +13,8 @@ from mpedu.validate import validate_schedule
 
 def drawn(seed):
     rng = Random(seed)
-    return drawn_schedule(drawn_placement(1 + seed % 4, rng), rng.randrange(1, 7), rng)
+    placement, n_microbatches = drawn_placement(1 + seed % 4, rng), rng.randrange(1, 7)
+    return drawn_schedule(placement, n_microbatches, rng, split=(seed // 8) % 3 / 2)
 
 
 class Machine:
@@ -34,6 +35,9 @@ class Machine:
         """Yields conditions; goes on once they are true."""
         unsent = deque()
         for kind, stage, _ in actions:
+            if kind == "W":
+                continue
+            kind = "B" if kind == "I" else kind
             before, after = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
             source, target = self.owner.get(before, rank), self.owner.get(after, rank)
             if source != rank:
@@ -69,6 +73,16 @@ class Machine:
 def test_the_named_schedules_need_to_hold_one_unsent_result(family, n_stages):
     for n_microbatches in (1, 3, 8, 20):
         assert unsent_limit(family(n_stages, n_microbatches), 2) == 1
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("n_ranks", [2, 3, 4])
+def test_no_named_schedule_sticks_with_so_many_unsent_results(name, n_ranks):
+    for n_microbatches in (2 * n_ranks, 2 * n_ranks + 3):
+        schedule = make_schedule(name, n_ranks, n_microbatches)
+        limit = unsent_limit(schedule, 2)
+        assert Machine(schedule, limit).ends()
+        assert not any(Machine(schedule, n).ends() for n in range(1, limit))
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -56,12 +56,12 @@ def test_a_run_prints_its_figures_and_says_where_the_files_are(tmp_path, capsys)
     for pattern in (
         rf"text: text.py, {len(TEXT)} bytes, digest [0-9a-f]{{12}}\n",
         r"model: 2 blocks, d_model 16, 16 tokens; batch: 4 samples in 4 micro-batches\n",
-        r"pipeline: 2 ranks, 1f1b\n",
+        r"pipeline: 2 ranks, 1f1b, blocks 1,1\n",
         r"loss: \d\.\d{4} nats per byte at step 4; unigram entropy \d\.\d{4}\n",
         r"speed: [\d,]+ tokens/s \(median step\)\n",
         r"idle share: \d+\.\d% measured, 20\.0% predicted for equal stages, "
         r"\d+\.\d% predicted for this run's mean times(; the rest is .*)?\n",
-        r"peak in flight: stage 0: 2, stage 1: 1 micro-batches \(the list says \[2, 1\]\)\n",
+        r"peak in flight: rank 0: 2, rank 1: 1 micro-batches \(the list says \[2, 1\]\)\n",
     ):
         assert re.search(pattern, said.out), pattern
     written = said.out.splitlines()[-1].removeprefix("written: ").split(", ")
@@ -70,6 +70,35 @@ def test_a_run_prints_its_figures_and_says_where_the_files_are(tmp_path, capsys)
     assert sorted(path.name for path in out.iterdir()) == sorted([*files, "lock"])
     assert len(told_losses(out)) == 4
     assert latest_checkpoint(out / "checkpoints").step == 4
+
+
+def test_data_and_pipeline_ranks_together_print_their_figures(tmp_path, capsys):
+    out = tmp_path / "run"
+    cut = ["--dp", 2, "--pp", 2, "--schedule", "interleaved", "--layers", 4, "--tied", "yes"]
+    assert command(tmp_path, "--steps", 3, "--samples", 9, *cut, "--out", out) == 0
+    said = capsys.readouterr().out
+    for pattern in (
+        r"16 tokens, tied; batch: 9 samples over 2 data ranks, each in 4 micro-batches\n",
+        r"pipeline: 2 ranks, interleaved, 4 stages, blocks 1,1,1,1\n",
+        r"idle share: \d+\.\d% measured, \d+\.\d% predicted for equal stages, "
+        r"\d+\.\d% predicted for this run's mean times(; the rest is .*)?\n",
+        r"peak in flight: rank 0: (\d), rank 1: (\d) activations of a stage and micro-batch, "
+        r"the most of any data rank \(the list says \[\1, \2\]\)\n",
+    ):
+        assert re.search(pattern, said), pattern
+    assert [word["n_tokens"] for word in metrics(out)] == [9 * 16] * 3
+
+
+def test_the_command_with_data_and_pipeline_ranks_is_the_serial_one(tmp_path):
+    words = ["--steps", 20, "--samples", 9, "--dtype", "float64", "--tied", "yes"]
+    told = []
+    for number, degrees in enumerate((["--pp", 1], ["--dp", 2, "--pp", 2])):
+        out = tmp_path / str(number)
+        assert command(tmp_path, *words, *degrees, "--out", out) == 0
+        told.append([(word["loss"], word["gradient_norm"]) for word in metrics(out)])
+    assert len(told[0]) == 20
+    for found, due in zip(told[1], told[0], strict=True):
+        assert found == pytest.approx(due, rel=1e-9, abs=0)
 
 
 def test_a_short_run_learns_more_than_how_often_each_byte_comes(tmp_path, capsys):
@@ -195,6 +224,23 @@ def test_a_run_goes_on_with_its_text_wherever_that_lies(made, tmp_path):
             "--pp=3 with --layers=2: a stage would have no layer; give --pp <= 2 or",
         ),
         ("--pp 0", "--pp=0 is too small; give --pp >= 1"),
+        ("--dp 0", "--dp=0 is too small; give --dp >= 1"),
+        (
+            "--dp 2",
+            "4 samples over --dp=2 data ranks cannot be split into 4 micro-batches; "
+            "give --microbatches <= 2, or --samples >= 8",
+        ),
+        (
+            "--dp 999 --microbatches 1 --samples 999",
+            "--pp=2 with --dp=999: 1998 ranks are too many",
+        ),
+        ("--chunks 2 --schedule gpipe", "gives every rank 1 stage; leave --chunks out, or choose"),
+        ("--schedule dualpipe-v --microbatches 2", "--microbatches=2 on --pp=2: it needs --microb"),
+        ("--cut 2,0", "--cut=2,0: a stage takes a whole number of blocks, 1 or more"),
+        ("--cut 2,1", "--cut=2,1 is 3 blocks in 2 stages, and the run has 2 blocks in 2 stages; "),
+        ("--cut 2", "--cut=2 is 2 blocks in 1 stage, and the run has 2 blocks in 2 stages; give 2"),
+        ("--dtype half", "--dtype='half' is unknown; choose float32 or float64"),
+        ("--out made/run --resume --steps 9 --dp 2 --microbatches 1", "--dp=1 there, --dp=2 here"),
         ("--microbatches 5", "4 samples cannot be split into 5 micro-batches"),
         ("--schedule zigzag", "'zigzag' is unknown; choose one of naive, gpipe, 1f1b"),
         ("--steps 0", "--steps=0 is too small"),
@@ -205,6 +251,7 @@ def test_a_run_goes_on_with_its_text_wherever_that_lies(made, tmp_path):
         ("--heads 3", "--d-model=16 is not divisible by --heads=3"),
         ("--dropout 1.5", "--dropout=1.5 is not a share in [0, 1)"),
         ("--tokens 0", "--tokens=0 is too small"),
+        ("--checkpoint all", "--checkpoint='all' is unknown; give 'none', "),
         ("--corpus absent.txt", "absent.txt does not exist; give a file of text"),
         ("--corpus empty.txt", "empty.txt is empty, 0 bytes"),
         ("--corpus short.txt", "holds 16 bytes and --tokens=16 needs 17 per sample"),
@@ -238,7 +285,10 @@ def test_bad_input_is_one_sentence_before_any_work(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", ["--steps 1e3", "--learning-rate fast", "--out", "--out ''"])
+@pytest.mark.parametrize(
+    "words",
+    ["--steps 1e3", "--learning-rate fast", "--out", "--out ''", "--tied maybe", "--cut half"],
+)
 def test_a_word_that_is_none_shows_the_usage(tmp_path, capsys, no_process, words):
     with pytest.raises(SystemExit) as ended:
         command(tmp_path, *shlex.split(words))

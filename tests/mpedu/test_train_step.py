@@ -7,7 +7,7 @@ import pytest
 from autograder.notebook import show
 from mpedu.families import gpipe, naive, one_f_one_b
 from mpedu.ledger import EMULATED
-from mpedu.schedule import Action
+from mpedu.schedule import Action, peak_in_flight
 from mpedu.simulate import simulate
 from mpedu.train_step import CannotRun, train_step
 
@@ -83,6 +83,8 @@ def test_emulated_devices_idle_as_predicted(schedule):
     assert float(ran.timeline.idle_share) == pytest.approx(predicted, abs=1e-6)
     assert ran.is_emulated and (ran.serial_losses, ran.differences) == ([], {})
     assert EMULATED in str(ran) and f"{predicted:.1%} predicted" in str(ran)
+    assert ran.peaks == peak_in_flight(schedule)
+    assert f"held at most, by rank: {', '.join(map(str, ran.peaks))}" in str(ran)
     assert EMULATED in ran.picture().text
 
 
