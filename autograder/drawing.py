@@ -13,7 +13,7 @@ from mpedu.runs import RunReport
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Timeline
 
-_RANKS = ("mpedu.train_step", "mpedu.launch")
+_RANKS = ("mpedu.train_step", "mpedu.launch", "mpedu.own_engine")
 MOST_RESULTS = 16
 
 
@@ -29,7 +29,11 @@ def show(what: Any, *args: Any, **kwargs: Any) -> Any:
     In a notebook the picture is displayed at once and None comes back, so that a cell may show
     several; elsewhere the picture comes back.
     """
-    picture = _picture_of(sys._getframe(1).f_globals, what, args, kwargs)
+    return displayed(_picture_of(sys._getframe(1).f_globals, what, args, kwargs))
+
+
+def displayed(picture: Any) -> Any:
+    """None once a notebook displays the picture; the picture itself elsewhere."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or picture is None:
         return picture
@@ -137,10 +141,16 @@ def _draw_answer(
     if _is_drawn_alone(answer):
         return _draw_alone(answer, options)
     if _is_schedule(answer):
-        names = ("n_stages", "n_microbatches")
-        given = zip(names, args, strict=False)
-        options |= {name: int(n) for name, n in given if isinstance(n, Integral)}
-        return draw_schedule(answer, **options)
+        names = ("n_stages", "n_microbatches", "n_chunks")
+        asked: dict[str, Any] = {
+            n: int(arg) for n, arg in zip(names, args, strict=False) if isinstance(arg, Integral)
+        }
+        n_chunks = asked.pop("n_chunks", 1)  # stages of each rank
+        if "n_stages" in asked:
+            asked["n_stages"] *= n_chunks
+        if getattr(function, "__module__", "").startswith("mpedu.families"):
+            asked = {}  # nothing of the package's own schedules is missing
+        return draw_schedule(answer, **options, **asked)
     print(f"{function.__name__}: {answer!r}"[:2000])
     return None
 

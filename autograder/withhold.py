@@ -6,6 +6,7 @@ grader the student's process gets a copy of the package from which the bodies ar
 
 import ast
 import importlib
+import importlib.util
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
@@ -47,9 +48,17 @@ def _function(name: str) -> FunctionType:
 
 
 def _split(name: str) -> tuple[str, list[str]]:
-    """Module and path inside it: "mpedu.simulate", ["Timeline", "idle_share"]."""
+    """Module and path inside it: "mpedu.simulate", ["Timeline", "idle_share"].
+
+    A module inside a package is named where the package does not hand the function on.
+    """
     package, module, *path = name.split(".")
-    return f"{package}.{module}", path
+    owner = f"{package}.{module}"
+    inside = f"{owner}.{path[0]}"
+    found = importlib.util.find_spec(owner) if len(path) > 1 else None
+    if found and found.submodule_search_locations and importlib.util.find_spec(inside):
+        return inside, path[1:]
+    return owner, path
 
 
 def _refusing_code(name: str) -> CodeType:

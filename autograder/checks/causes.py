@@ -19,6 +19,17 @@ Run = Any  # what a unit plants its faults in; a tuple of several arguments, or 
 Seen = list[tuple[Run, str, str]]  # run, right cause, answer
 
 
+def wrong_where(causes: tuple[str, ...], given: tuple[str, ...] = ()) -> Callable[[Seen], bool]:
+    """Are exactly the runs of these causes wrong, all answered with one of `given`, if any are?"""
+
+    def explains(seen: Seen) -> bool:
+        wrong = [got for _, right, got in seen if got != right]
+        exactly = all((got != right) == (right in causes) for _, right, got in seen)
+        return bool(wrong) and exactly and (not given or set(wrong) <= set(given))
+
+    return explains
+
+
 class SealedRuns:
     """The sealed runs of a unit: some by letter in its notebook, others by number in its check.
 

@@ -14,12 +14,17 @@ _MODULES = (
     *(f"families.{name}" for name in ("__init__", "one_stage", "interleaved", "zero_bubble")),
     *("families.v_shaped", "simulate.__init__", "simulate.costs", "simulate.timeline"),
     *("simulate.replay", "simulate.clock"),
-    *("doctor", "arrays", "meter", "calls", "comm", "agreement", "ranks.__init__", "ranks.travel"),
+    *("doctor", "arrays", "held", "recompute", "meter", "calls", "comm", "agreement"),
+    *("ranks.__init__", "ranks.travel"),
 )
 _DATA = ("models.toml", "hardware.toml")  # read by `published`
 # What draws, talks to the student or starts processes does nothing: the judge asks the functions
-# itself. So does what gradients flow through: graded programs send NumPy arrays.
-_SILENT_MODULES = ("plot", "launch", "train_step", "simulated", "differentiable")
+# itself. So does what gradients flow through: graded programs send NumPy arrays. And the search:
+# schedules are what is asked for.
+_SILENT_MODULES = (
+    *("plot", "launch", "train_step", "own_engine", "saved"),
+    *("simulated", "differentiable", "search"),
+)
 _SILENT = '''"""For grading: every function of this module does nothing and returns None."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
@@ -30,6 +31,7 @@ DONE, ARRAY, MISMATCH, REFUSED, OVER = range(5)
 MOST_ARRAY_BYTES = MAX_FRAME_BYTES - 2**12
 _MOST_ANSWER_BYTES = 2**30
 _MOST_WAITING_BYTES = 2**16
+HELD = "_held"  # a method that is no part of what is served
 _MOST_CHARACTERS = 100  # of what a message is said to be
 
 
@@ -51,6 +53,27 @@ class Bought:
         return f"<{self._name}, served by the judge>"
 
 
+class Watched(Bought):
+    """A served object that tells, before each call, what is still there of earlier answers.
+
+    That is for its method HELD(method, counts): by method, of how many answers the last part, an
+    array, has not been dropped.
+    """
+
+    def __init__(self, name: str, methods: Iterable[str], buy: Callable[..., Any]) -> None:
+        alive: dict[str, WeakValueDictionary[int, Array]] = {}
+
+        def watched(method: str, *args: Any) -> Any:
+            buy(HELD, method, {of: len(arrays) for of, arrays in alive.items()})
+            value = buy(method, *args)
+            if isinstance(value, tuple) and value and isinstance(value[-1], np.ndarray):
+                arrays = alive.setdefault(method, WeakValueDictionary())
+                arrays[id(value[-1])] = value[-1]  # an address is used again only when it is free
+            return value
+
+        super().__init__(name, (method for method in methods if method != HELD), watched)
+
+
 def given(
     plain: tuple[Any, ...], served: Sequence[tuple[int, str, list[str]]], buy: Callable[..., Any]
 ) -> list[Any]:
@@ -60,7 +83,8 @@ def given(
     """
     arguments = list(plain)
     for position, name, methods in served:
-        arguments[position] = Bought(name, methods, partial(buy, position))
+        kind = Watched if HELD in methods else Bought
+        arguments[position] = kind(name, methods, partial(buy, position))
     return arguments
 
 

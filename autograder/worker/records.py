@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpedu.published import ModelConfig
-from mpedu.runs import RunReport, SumRun
+from mpedu.runs import EngineRun, RunReport, SumRun
 from mpedu.schedule import Action
 from mpedu.simulate import Costs, Span, Timeline
 
@@ -73,5 +73,6 @@ RECORDS: dict[type, tuple[Field, ...]] = {
     Costs: (_PER_STAGE, _PER_STAGE, _HALF, _HALF, _NUMBER, _PER_STAGE, _FLAG),
     RunReport: (_SCHEDULE, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS),
     SumRun: (_BY_RANK, _BY_RANK, _NUMBERS, _NUMBER, _NUMBER, _NUMBER),
+    EngineRun: (_SCHEDULE, _SCHEDULE, _NUMBERS, _WHOLE, _BY_RANK, _NUMBERS, _NUMBERS),
     ModelConfig: (_TEXT, *[_WHOLE] * 7, *[_FLAG] * 4),
 }

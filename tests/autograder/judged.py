@@ -5,12 +5,14 @@ A unit is given by its number, like "03"; its bank and its checks are found by i
 
 import importlib
 import pkgutil
+import re
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 
 from autograder import checks
 from autograder.diagnosis import Mistake, StudentError
-from autograder.exercise import Draw, load_unit, unit_numbers
+from autograder.exercise import Draw, find_exercise, load_unit, unit_numbers
 from autograder.judge import judge
 from autograder.local import LocalSubject
 from autograder.programs import RanksRun
@@ -102,18 +104,48 @@ class WrongOnce(Asked):
         self.wrong, self.done = LocalSubject(names_of(source), ()), False
 
     def answer(self, name, args):
-        right = super().answer(name, args)
+        """Each compared answer has copies of its own: what is served keeps what it was asked."""
         if not self.done:
+            right = super().answer(name, deepcopy(args))
             with suppress(StudentError):
-                wrong = getattr(self.wrong, name)(*args)
-                self.done = told(wrong) != told(right)
-                return wrong
-        return right
+                self.done = told(getattr(self.wrong, name)(*deepcopy(args))) != told(right)
+                return getattr(self.wrong, name)(*args)
+        return super().answer(name, args)
 
 
 def told(answer):
     """What of an answer can be compared."""
-    return repr((answer.results, answer.timeline) if isinstance(answer, RanksRun) else answer)
+    if not isinstance(answer, RanksRun):
+        return repr(answer)
+    return repr((answer.results, answer.timeline, answer.contents, answer.unwaited))
+
+
+class Noted:
+    """A student's functions, with every call and what came back."""
+
+    def __init__(self, answer, exercise):
+        self.subject = LocalSubject(names_of(answer.source), exercise.names)
+        self.calls = []
+
+    def __getattr__(self, name):
+        def asked(*args):
+            got = getattr(self.subject, name)(*args)
+            self.calls.append((args, got))
+            return got
+
+        return asked
+
+
+def messages_with(pattern, exercise_id):
+    """Each message to a wrong answer that holds the pattern: the match, and all calls made."""
+    exercise = find_exercise(exercise_id)
+    for answer in bank_of(exercise.unit).WRONG:
+        if exercise_id in answer.expected:
+            noted = Noted(answer, exercise)
+            for group in run_check(exercise, noted):
+                match = re.search(pattern, group.diagnosis.text) if group.diagnosis else None
+                if match:
+                    yield match, noted.calls
 
 
 class Strange:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 
 import pytest
 from judged import (
@@ -108,12 +109,11 @@ def same_with_all_seeds(unit, exercise_id):
     return [a for a in answers if a.expected[exercise_id][1] != "timeout"]
 
 
-@pytest.fixture(scope="module")
-def by_seed():
-    """All outcomes, by exercise and source, made by two processes."""
+@cache
+def by_seed(unit):
+    """All outcomes of a unit, by exercise and source, made by two processes."""
     tasks = {
         (exercise.id, answer.source): None
-        for unit in UNITS
         for exercise in unit.exercises
         for answer in same_with_all_seeds(unit, exercise.id)
     }
@@ -122,12 +122,13 @@ def by_seed():
 
 
 @pytest.mark.parametrize("unit, exercise_id", EXERCISES)
-def test_a_verdict_does_not_hang_on_the_secret(unit, exercise_id, by_seed):
+def test_a_verdict_does_not_hang_on_the_secret(unit, exercise_id):
     answers = same_with_all_seeds(unit, exercise_id)
     assert len(answers) >= 7
     for answer in answers:
         score, cause = answer.expected[exercise_id]
-        assert by_seed[exercise_id, answer.source] == [(score, bool(cause))] * N_SEEDS, answer.id
+        outcome = by_seed(unit)[exercise_id, answer.source]
+        assert outcome == [(score, bool(cause))] * N_SEEDS, answer.id
 
 
 @UNIT

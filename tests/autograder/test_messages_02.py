@@ -3,11 +3,10 @@
 import re
 
 import pytest
-from judged import judged, names_of, run_check
+from judged import judged, messages_with
 
 from autograder.bank.unit_02 import WRONG
 from autograder.exercise import find_exercise, load_unit
-from autograder.local import LocalSubject
 
 UNIT = load_unit("02")
 
@@ -82,34 +81,6 @@ def test_every_exercise_rests_on_data():
     assert {exercise.evidence for exercise in UNIT.exercises} == {"data"}
 
 
-class Noted:
-    """A student's functions, with every call and what came back."""
-
-    def __init__(self, answer, exercise):
-        self.subject = LocalSubject(names_of(answer.source), exercise.names)
-        self.calls = []
-
-    def __getattr__(self, name):
-        def asked(*args):
-            got = getattr(self.subject, name)(*args)
-            self.calls.append((args, got))
-            return got
-
-        return asked
-
-
-def told(exercise_id, pattern):
-    """Every message to a wrong answer that holds the pattern, its match and all calls made."""
-    exercise = find_exercise(exercise_id)
-    for answer in WRONG:
-        if exercise_id in answer.expected:
-            noted = Noted(answer, exercise)
-            for group in run_check(exercise, noted):
-                match = re.search(pattern, group.diagnosis.text) if group.diagnosis else None
-                if match:
-                    yield match, noted.calls
-
-
 def due_parameters(config, n_stages):
     """Parameters of each rank, dealt out layer by layer."""
     held = [0] * n_stages
@@ -137,7 +108,7 @@ def due_bytes(config, n_stages, n_held):
 def test_bytes_told_of_a_bill_are_those_that_came_back_and_those_due():
     pattern = r"rank (\d+) gives (\d+) bytes of (\w+), expected (\d+)"
     seen = 0
-    for match, calls in told("memory_bill", pattern):
+    for match, calls in messages_with(pattern, "memory_bill"):
         rank, given, part, due = int(match[1]), int(match[2]), match[3], int(match[4])
         fits = [
             args
@@ -151,7 +122,7 @@ def test_bytes_told_of_a_bill_are_those_that_came_back_and_those_due():
 
 def test_bytes_told_of_boundaries_are_those_that_came_back_and_those_due():
     pattern = r"boundary_bytes\(([\d, ]+)\) gives (\d+), expected (\d+)"
-    found = list(told("boundary_bytes", pattern))
+    found = list(messages_with(pattern, "boundary_bytes"))
     for match, calls in found:
         b, s, h, e, k = args = tuple(map(int, match[1].split(", ")))
         assert (args, int(match[2])) in calls
@@ -162,7 +133,7 @@ def test_bytes_told_of_boundaries_are_those_that_came_back_and_those_due():
 def test_shares_told_are_those_that_came_back_and_those_due():
     pattern = r"of (\d+) devices? .* ([\d.]+) s of work: "
     pattern += r"utilisation gives ([\d.e+-]+), expected ([\d.]+)"
-    found = list(told("utilisation", pattern))
+    found = list(messages_with(pattern, "utilisation"))
     for match, calls in found:
         n_ranks, work_s, given, due = (float(part.rstrip(".")) for part in match.groups())
         fits = []

@@ -26,7 +26,7 @@ TOY = Unit(
 UNITS = [TOY, *map(load_unit, unit_numbers())]
 FILES = {
     "mpedu": "__init__ faults schedule validate runs cost published"
-    " doctor arrays meter calls comm agreement".split(),
+    " doctor arrays held recompute meter calls comm agreement".split(),
     "mpedu/families": "__init__ one_stage interleaved zero_bubble v_shaped".split(),
     "mpedu/simulate": "__init__ costs timeline replay clock".split(),
     "mpedu/ranks": "__init__ travel".split(),
@@ -36,7 +36,7 @@ FILES = {
     " student ranks seccomp".split(),
 }
 FACTS = ["data/models.toml", "data/hardware.toml"]
-SILENT = ["plot", "launch", "train_step", "simulated", "differentiable"]
+SILENT = "plot launch train_step own_engine saved simulated differentiable search".split()
 SECRETS = ["checks", "bank"]  # folders of the autograder that tell answers
 
 
@@ -111,9 +111,12 @@ def test_withheld_functions_have_no_body_and_all_others_are_unchanged(
         theirs = functions((runtime / file).read_text(encoding="utf-8"))
         assert ours.keys() == theirs.keys()
         for name, function in ours.items():
-            withheld = f"mpedu.{module.split('/')[0]}.{name}"
-            if withheld in unit.withholds:
-                seen.add(withheld)
+            names = {
+                f"mpedu.{module.split('/')[0]}.{name}",
+                f"mpedu.{module}.{name}".replace("/", "."),
+            }
+            if withheld := names & {*unit.withholds}:
+                seen |= withheld
                 kinds = [type(statement) for statement in theirs[name].body]
                 assert kinds == [ast.ImportFrom, ast.Raise]
             else:

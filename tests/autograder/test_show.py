@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autograder.notebook import sealed_run, show
-from mpedu.families import gpipe, naive
+from mpedu.families import gpipe, interleaved_1f1b, naive, zbv
 from mpedu.meter import Meter
 from mpedu.plot import Picture, draw_deadlock, draw_lanes
 from mpedu.ranks.board import Waiting
@@ -121,6 +121,15 @@ def test_show_tells_in_one_line_why_there_is_nothing_to_see(function, line, caps
     assert show(function, 4, 8) is None
     number = str(function.__code__.co_firstlineno + 1)
     assert capsys.readouterr().out == line.replace("LINE", number) + "\n"
+
+
+def test_show_draws_several_stages_per_rank_and_misses_those_that_are_not_there():
+    def first_chunk_only(n_ranks, n_microbatches, n_chunks):
+        return naive(n_ranks, n_microbatches)
+
+    assert "never runs" not in show(interleaved_1f1b, 2, 2, 2).text
+    assert "stage 2 never runs F0..F1 and B0..B1" in show(first_chunk_only, 2, 2, 2).text
+    assert "never runs" not in show(zbv, 2, 3).text
 
 
 def test_show_prints_an_answer_that_is_no_schedule(capsys):

@@ -17,6 +17,15 @@ def test_an_alias_imported_earlier_refuses_and_works_again_after():
     assert an_alias(2, 3) == before
 
 
+def test_a_part_that_its_package_does_not_hand_on_is_named_by_its_module():
+    name = "mpedu.families.interleaved.split"
+    with withheld([name]), pytest.raises(Withheld, match=r"interleaved\.split refuses"):
+        families.interleaved.split([(0, 0)], 0)
+    source = "def split():\n    return 1\n"
+    assert "return 1" not in strip_source(source, "mpedu.families.interleaved", [name])
+    assert "return 1" in strip_source(source, "mpedu.families.zero_bubble", [name])
+
+
 @pytest.mark.parametrize("name, value", [("idle_share", 0), ("busy_s", 1)])
 def test_a_property_refuses_under_the_name_that_students_write(name, value):
     timeline = Timeline([Span(0, "F", 0, 0, 0, 1)], 1)

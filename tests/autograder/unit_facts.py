@@ -77,4 +77,66 @@ FACTS = {
         of_one_case={"float_noise"},
         formulas=re.compile(r"K-1|4K|K=1 must give 0|1e-12|1/M"),
     ),
+    "04": Facts(
+        {
+            "backward_with_checkpoints": 5,
+            "backward_memory": 10,
+            "best_segment_length": 7,
+            "recompute_forwards": 8,
+            "gpipe_peak_activation": 15,
+            "memory_cause": 8,
+        },
+        of_one_answer={
+            *("no_work", "again", "unfinished", "wrong_x", "wrong_y", "wrong_gradient"),
+            *("more_forwards", "holds_more", "name_left", "other_segments", "unknown_name"),
+        },
+    ),
+    "07": Facts(
+        {
+            "stage_forward": 5,
+            "stage_backward": 6,
+            "run_actions": 14,
+            "run_actions_fast": 8,
+            "minibatch_steps": 16,
+            "engine_cause": 8,
+        },
+        # An instruction list is wrong or right by itself.
+        of_one_answer={
+            *("form", "missing_step", "wrong_end", "extra_step", "step_twice", "too_late"),
+            *("sent_too_early", "forward_order", "forwards_not_first", "not_reversed"),
+            *("never_reduced", "reduced_each_time", "reduced_too_early", "zero_grad_times"),
+            *("step_times", "zero_grad_place", "step_place", "unknown_name"),
+            "of_no_microbatch",
+        },
+    ),
+    "05": Facts(
+        {
+            "in_flight": 8,
+            "one_f_one_b": 12,
+            "one_f_one_b_lean": 4,
+            "one_f_one_b_peak": 8,
+            "ready": 11,
+            "can_finish": 6,
+            "extra_time_of_latency_s": 5,
+        },
+        of_one_answer={"gradient_order", "not_in_turns", "holds_more", "holds_fewer"},
+        formulas=re.compile(r"1F1B"),
+    ),
+    "06": Facts(
+        {
+            "chunk_layers": 8,
+            "interleaved_1f1b": 6,
+            "interleaved_1f1b_fast": 3,
+            "bubble_interleaved": 9,
+            "delay_weight_gradients": 2,
+            "delay_weight_gradients_fast": 3,
+            "zero_bubble_h1": 2,
+            "timeline_cause": 7,
+        },
+        of_one_answer={
+            *("holds_more", "weights_early", "order_changed"),
+            *("held_till_i", "held_till_w", "unknown_name"),
+        },
+        formulas=re.compile(r"interleaved_1f1b|zero_bubble_h1|1F1B|H1|K-1"),
+    ),
 }

@@ -2,7 +2,8 @@
 
 `told_NN.py` beside this file holds, for unit NN, `TOLD` ("function diagnosis" -> what the numbers
 of such a message are, in their order, from the call that the message names) and `SAME_AS` (for a
-diagnosis that passes on another one's sentence: which of a call).
+diagnosis that passes on another one's sentence: which of a call). Where a message names a call in
+words of its own, `TOLD` has them too: "function in words" -> [the words].
 """
 
 import importlib
@@ -99,9 +100,10 @@ def spelled(call: Call) -> str:
     return f"{call.name}({', '.join(map(repr, call.args))})"
 
 
-def words_after(text: str, call: Call) -> str | None:
+def words_after(text: str, call: Call, in_words: str = "") -> str | None:
     """What a message says of a call but its name and arguments, None if it names another."""
-    for head in (spelled(call), f"{call.name}(Timeline(..))", "A timeline of ", "Run "):
+    heads = (spelled(call), f"{call.name}(Timeline(..))", "A timeline of ", "Run ", in_words)
+    for head in filter(None, heads):
         if text.startswith(head):
             drawn = ", ".join([call.name, *map(repr, call.args)])
             return text.removeprefix(head).replace(f"`show({drawn})`", "")
@@ -145,7 +147,8 @@ def readings(message: Message, told: Told, same_as: SameAs) -> list[Reading]:
     """Every call that a message may speak of; one without numbers needs no entry."""
     found = []
     for call in message.calls:
-        words = words_after(message.text, call)
+        in_words = told.get(f"{call.name} in words", lambda call: [""])(call)
+        words = words_after(message.text, call, *in_words)
         if words is None:
             continue
         key = f"{call.name} {message.diagnosis}"
@@ -164,6 +167,7 @@ def message_problems(messages: Iterable[Message], told: Told, same_as: SameAs) -
     for message in messages:
         read = readings(message, told, same_as)
         used |= {reading.key for reading in read if reading.tokens}
+        used |= {f"{reading.call.name} in words" for reading in read}
         if read:
             problems = [(off(one.tokens, one.values, one.call), one.key) for one in read]
             least, key = min(problems, key=lambda pair: len(pair[0]))

@@ -3,11 +3,9 @@
 A sentence says which evidence to look at, never which cause it speaks for.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from autograder.checks.causes import Causes, Seen
+from autograder.checks.causes import Causes, Seen, wrong_where
 from autograder.checks.unit_01.sealed_runs import ELEMENT_BYTES, RUNS
 from mpedu.runs import SUM_CAUSES, SumRun
 
@@ -73,17 +71,6 @@ ASKED = Causes(
 )
 
 
-def _wrong_where(causes: tuple[str, ...], given: tuple[str, ...] = ()) -> Callable[[Seen], bool]:
-    """Are exactly the runs of these causes wrong, all answered with one of `given`?"""
-
-    def explains(seen: Seen) -> bool:
-        wrong = [got for _, right, got in seen if got != right]
-        exactly = all((got != right) == (right in causes) for _, right, got in seen)
-        return bool(wrong) and exactly and (not given or set(wrong) <= set(given))
-
-    return explains
-
-
 def _divides(run: SumRun) -> bool:
     return len(run.given[0]) % len(run.given) == 0
 
@@ -103,27 +90,27 @@ KNOWN = (
     ),
     ASKED.mistake(
         "results_alone",
-        _wrong_where(("whole_arrays", "through_rank_0", "in_turn"), ("none",)),
+        wrong_where(("whole_arrays", "through_rank_0", "in_turn"), ("none",)),
         "You look at what comes out only. Right sums may cost too many bytes, or too much time.",
     ),
     ASKED.mistake(
         "sum_of_bytes_alone",
-        _wrong_where(("through_rank_0",), ("none", "in_turn")),
+        wrong_where(("through_rank_0",), ("none", "in_turn")),
         "All ranks together send as much through rank 0 as on a ring: compare rank by rank.",
     ),
     ASKED.mistake(
         "time_ignored",
-        _wrong_where(("in_turn",), ("none",)),
+        wrong_where(("in_turn",), ("none",)),
         "You take no notice of the time: right sums and right bytes may still come late.",
     ),
     ASKED.mistake(
         "rank_0_alone",
-        _wrong_where(("only_rank_0",)),
+        wrong_where(("only_rank_0",)),
         "You look at what rank 0 gets only: compare every rank.",
     ),
     ASKED.mistake(
         "first_element_alone",
-        _wrong_where(("tail_lost",)),
+        wrong_where(("tail_lost",)),
         "You look at the beginning only: compare all elements, to the last.",
     ),
     ASKED.mistake(

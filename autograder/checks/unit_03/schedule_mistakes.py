@@ -1,25 +1,25 @@
 """The typical mistakes of unit 03's schedules, and the sentences they draw."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 from autograder import oracle
-from autograder.checks.schedules import as_schedule, illegal, most_work
+from autograder.checks.schedules import as_schedule, illegal, most_work, pause_of_last
 from autograder.checks.values import shown
 from autograder.diagnosis import Answers, Case, Diagnosis, Mistake, each
 from mpedu.families import naive
 from mpedu.schedule import Action, Schedule
-from mpedu.simulate import Costs, Timeline, simulate_until_stuck
+from mpedu.simulate import Costs, simulate, simulate_until_stuck
 
 UNIT_COSTS = Costs(forward_s=1, backward_s=2)  # whole numbers: exact, and the ones of the text
 
 
-def _legal(schedule: Schedule, n_stages: int, n_microbatches: int) -> bool:
+def legal(schedule: Schedule, n_stages: int, n_microbatches: int) -> bool:
+    """Whether a schedule of these counts can run, one stage per rank."""
     return illegal(Case("gpipe", (n_stages, n_microbatches)), schedule) is None
 
 
-def _seen_in(matches_one: Callable[[Schedule, int, int], bool]) -> Callable[[Answers], bool]:
+def seen_in(matches_one: Callable[[Schedule, int, int], bool]) -> Callable[[Answers], bool]:
     """`matches` of a mistake that must be seen in every answer, each being lists of Action."""
 
     def matches(case: Case, got: Any) -> bool:
@@ -87,7 +87,7 @@ def _swapped_text(case: Case, got: Any) -> str:
 def _shift_mistake(by: int) -> Mistake:
     return Mistake(
         "stage_shifted",
-        _seen_in(lambda schedule, k, m: _legal(_shifted(schedule, stages=-by), k, m)),
+        seen_in(lambda schedule, k, m: legal(_shifted(schedule, stages=-by), k, m)),
         _shifted_text,
         "the second field of an Action must be the stage whose list it stands in.",
     )
@@ -113,13 +113,13 @@ LEGAL = (
     ),
     Mistake(
         "one_microbatch",
-        _seen_in(lambda schedule, k, m: _legal(schedule, k, 1)),
+        seen_in(lambda schedule, k, m: legal(schedule, k, 1)),
         _missing_text,
         "only the first micro-batch is used: is the inner loop missing?",
     ),
     Mistake(
         "off_by_one",
-        _seen_in(lambda schedule, k, m: _legal(_shifted(schedule, microbatches=-1), k, m)),
+        seen_in(lambda schedule, k, m: legal(_shifted(schedule, microbatches=-1), k, m)),
         _beyond_text,
         "micro-batches are numbered from zero; yours start one higher.",
     ),
@@ -127,13 +127,13 @@ LEGAL = (
     _shift_mistake(1),
     Mistake(
         "fields_swapped",
-        _seen_in(lambda schedule, k, m: _legal(_fields_swapped(schedule), k, m)),
+        seen_in(lambda schedule, k, m: legal(_fields_swapped(schedule), k, m)),
         _swapped_text,
         "the fields stage and microbatch of an Action look swapped.",
     ),
     Mistake(
         "arguments_swapped",
-        _seen_in(lambda schedule, k, m: _legal(schedule, m, k)),
+        seen_in(lambda schedule, k, m: legal(schedule, m, k)),
         lambda case, got: (
             f"{case}: {len(got)} lists came back for n_stages={case.args[0]}: the arguments look "
             "swapped."
@@ -186,7 +186,7 @@ def _naive_text(case: Case, got: Any) -> str:
 FORWARDS_FIRST = (
     Mistake(
         "naive_order",
-        _seen_in(_piece_by_piece),
+        seen_in(_piece_by_piece),
         _naive_text,
         "each forward is followed by its own backward: that is the naive order. GPipe finishes "
         "all forwards first.",
@@ -203,25 +203,12 @@ def slow(case: Case, got: Any, costs: list[tuple[int, int]]) -> Diagnosis | None
         return Diagnosis("illegal", text, f"not a legal schedule: {fault.general}")
     n_stages, n_microbatches = case.args
     for forward_s, backward_s in costs:
-        timeline = simulate_until_stuck(got, Costs(forward_s, backward_s))
+        timeline = simulate(got, Costs(forward_s, backward_s))
         least_s = oracle.least_makespan_s(n_stages, n_microbatches, (forward_s, backward_s))
         if timeline.makespan_s > least_s:
             text = (
                 f"{case}: makespan {shown(timeline.makespan_s)} at costs {forward_s} and "
-                f"{backward_s}; {shown(least_s)} is possible.{_pause(timeline)}"
+                f"{backward_s}; {shown(least_s)} is possible." + pause_of_last(timeline, "stage")
             )
             return Diagnosis("slow", text, "the makespan is longer than it must be.")
     return None
-
-
-def _pause(timeline: Timeline) -> str:
-    """Where the last stage waits: in the fastest schedule it never does between its boxes."""
-    last = [span for span in timeline.spans if span.rank == timeline.n_ranks - 1]
-    last.sort(key=lambda span: span.start_s)
-    for before, after in pairwise(last):
-        if after.start_s > before.end_s:
-            return (
-                f" The last stage need not pause: yours waits from {shown(before.end_s)} to "
-                f"{shown(after.start_s)} s, before {after.kind}{after.microbatch}."
-            )
-    return ""
