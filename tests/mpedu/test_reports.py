@@ -188,5 +188,5 @@ def test_report_25_a_microbatch_counts_once_in_running_statistics(wrap, schedule
     for stage, buffers in zip(stages, run_ranks(program, 2).results, strict=True):
         found = {name.removeprefix("inside."): b for name, b in buffers.items()}
         assert found["norm.num_batches_tracked"] == 4
-        for name, want in stage.named_buffers():
-            assert torch.equal(found[name], want), name
+        for name, want in stage.named_buffers():  # more threads here than on a rank round otherwise
+            assert torch.allclose(found[name], want, rtol=1e-12, atol=1e-12), name
