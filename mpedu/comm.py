@@ -92,7 +92,10 @@ class Comm(Checks, ABC):
         return entered
 
     def isend(self, x: Array, destination: int, tag: int = 0, what: str = "") -> Request:
-        """Starts to send `x`, which must stay as it is until the request was waited for."""
+        """Starts to send `x`, which must stay as it is until the request was waited for.
+
+        Keep the request: what is let go before that may never arrive.
+        """
         return self._sent("isend", x, destination, tag, what)
 
     def irecv(self, source: int, out: Array = None, tag: int = 0, what: str = "") -> Request:

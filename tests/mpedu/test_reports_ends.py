@@ -117,11 +117,10 @@ def test_report_26_a_rank_that_is_killed_in_a_step_ends_the_run():
 def test_report_26_a_send_that_nobody_waited_for_does_not_keep_a_rank_from_ending():
     def program(comm):
         if comm.rank == 0:
-            comm.isend(torch.arange(5), 1)
-            return None
-        return comm.recv(0, torch.zeros(5, dtype=torch.int64)).tolist()
+            comm.isend(torch.arange(5), 1)  # and nobody takes it
+        return comm.rank
 
-    assert run_ranks(program, 2, check_messages=False).results == [None, [0, 1, 2, 3, 4]]
+    assert run_ranks(program, 2, check_messages=False).results == [0, 1]
 
 
 class Busy(torch.autograd.Function):
